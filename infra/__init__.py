@@ -1,0 +1,1 @@
+"""The Pulumi program, its components, and the provider plugin `qdrant`."""
