@@ -48,7 +48,7 @@ class StemmerSpec(Spec):
 
 
 class IndexSpec(Spec):
-    """One payload index. A parameter that is None is not declared: the server's default holds and never shows as drift.
+    """One payload index. What is None is not declared: the server's default holds and never shows as drift.
 
     `field` is the payload key, dots for nesting (`acl.read_team_ids`). Raises `pydantic.ValidationError` when
     a parameter does not belong to the type, or when an integer index could serve neither equality (`lookup`)
