@@ -1,0 +1,47 @@
+"""What can go wrong between the daemon and Qdrant, as sentences a person can act on."""
+
+from __future__ import annotations
+
+
+class OpsError(Exception):
+    """Something went wrong that a person can act on; its text is one sentence and never holds a key or content."""
+
+
+class SettingsError(OpsError):
+    """The settings are not usable; the text names the key and what was expected."""
+
+
+class Unreachable(OpsError):
+    """Qdrant did not answer, or answered that it is overloaded, until the retries were used up."""
+
+
+class Unauthorized(OpsError):
+    """Qdrant refused the key (401), or the key has no right to do this (403)."""
+
+
+class CollectionGone(OpsError):
+    """The collection or alias does not exist, or went away during the run (404)."""
+
+    def __init__(self, collection: str) -> None:
+        self.collection = collection
+        super().__init__(f"Collection '{collection}' does not exist on the server, or was deleted during the run.")
+
+
+class IndexRequired(OpsError):
+    """Strict mode refused a filter because a payload index is missing (400)."""
+
+    def __init__(self, collection: str, field: str) -> None:
+        self.collection = collection
+        self.field = field
+        super().__init__(
+            f"Collection '{collection}' is in strict mode and has no payload index on '{field}'; "
+            "create it (`pulumi up` does) and run again."
+        )
+
+
+class Refused(OpsError):
+    """Qdrant refused the request for another reason; the text is the server's own."""
+
+
+class Stopped(OpsError):
+    """The run was asked to stop, or its budget is used up, between two batches."""

@@ -1,0 +1,276 @@
+"""One connection to Qdrant for the jobs: time-outs, retries, paging, and errors in plain words.
+
+Requests go out as plain REST and answers are parsed with `orjson`: the models of `qdrant-client` cost more than
+the server does when hundreds of thousands of points pass by. Filters are still built from its models, so that a
+filter of `comemory` is sent as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import httpx
+import orjson
+import tenacity
+from pydantic import SecretStr
+from qdrant_client import models
+
+from ops.errors import CollectionGone, IndexRequired, Refused, Unauthorized, Unreachable
+
+PointId = int | str
+Json = Any
+"""A decoded JSON value: its shape is the server's."""
+
+BUSY = frozenset({408, 429, 500, 502, 503, 504})
+"""Answers worth another try: every request made here may be sent twice without harm."""
+
+FACET_PAGE = 10_000
+"""How many distinct values one facet request asks for; the server's own default is 10."""
+
+_MISSING_INDEX = re.compile(r'Index required but not found for \\?"([^"\\]+)\\?"')
+
+
+class _Busy(Exception):
+    def __init__(self, text: str, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+@dataclass
+class Traffic:
+    """What a session has sent so far; a job reports the difference over its run."""
+
+    requests: int = 0
+    retries: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, *, requests: int = 0, retries: int = 0) -> None:
+        """Count requests sent and tries repeated."""
+        with self.lock:
+            self.requests += requests
+            self.retries += retries
+
+
+class Session:
+    """A client of one Qdrant endpoint.
+
+    Args:
+        url: The endpoint, such as `http://127.0.0.1:6333`.
+        api_key: Sent as the `api-key` header; never logged.
+        timeout: Seconds that one request may take.
+        ca: A file with the certificate authorities to trust, or None for the system's.
+        retry_for: Seconds during which a busy or absent server is asked again before the request fails.
+        stop: Set it to end the waiting between two tries at once.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: SecretStr | None = None,
+        timeout: float = 60.0,
+        ca: str | None = None,
+        retry_for: float = 30.0,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.traffic = Traffic()
+        self._timeout = timeout
+        self._retry_for = retry_for
+        self._stop = stop or threading.Event()
+        headers = {"content-type": "application/json"}
+        if api_key is not None:
+            headers["api-key"] = api_key.get_secret_value()
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers=headers,
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
+            verify=ca if ca is not None else True,
+            limits=httpx.Limits(max_connections=8, max_keepalive_connections=8),
+        )
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    # --- one request -----------------------------------------------------------------------------------------
+
+    def request(self, method: str, path: str, body: Json = None, *, collection: str = "") -> Json:
+        """Send a request, again while the server is busy, and return the `result` of the answer.
+
+        Raises:
+            Unreachable: no useful answer within `retry_for` seconds.
+            Unauthorized, CollectionGone, IndexRequired, Refused: what the server said, in plain words.
+        """
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_Busy),
+            wait=self._wait,
+            stop=tenacity.stop_after_delay(self._retry_for) | tenacity.stop_when_event_set(self._stop),
+            sleep=tenacity.sleep_using_event(self._stop),
+            before_sleep=lambda _: self.traffic.add(retries=1),
+            reraise=True,
+        )
+        content = None if body is None else orjson.dumps(body)
+        try:
+            return retrying(self._send, method, path, content, collection)
+        except _Busy as busy:
+            raise Unreachable(
+                f"Qdrant at {self.url} gave no answer to {method} {path} in {self._retry_for:g} s of tries: {busy}."
+            ) from None
+
+    @staticmethod
+    def _wait(state: tenacity.RetryCallState) -> float:
+        outcome = state.outcome
+        error = outcome.exception() if outcome is not None else None
+        if isinstance(error, _Busy) and error.retry_after is not None:
+            return error.retry_after
+        return float(tenacity.wait_random_exponential(multiplier=0.1, max=5.0)(state))
+
+    def _send(self, method: str, path: str, content: bytes | None, collection: str) -> Json:
+        self.traffic.add(requests=1)
+        try:
+            answer = self._http.request(method, path, content=content)
+        except httpx.TimeoutException:
+            raise _Busy(f"no answer within {self._timeout:g} s") from None
+        except httpx.TransportError as error:
+            raise _Busy(str(error) or type(error).__name__) from None
+        if answer.status_code in BUSY:
+            raise _Busy(f"it answered {answer.status_code}", _retry_after(answer.headers))
+        try:
+            decoded = orjson.loads(answer.content)
+        except orjson.JSONDecodeError:
+            decoded = answer.text
+        if answer.is_success:
+            return decoded["result"] if isinstance(decoded, dict) and "result" in decoded else decoded
+        return self._refuse(answer.status_code, decoded, method, path, collection)
+
+    def _refuse(self, status: int, decoded: Json, method: str, path: str, collection: str) -> NoReturn:
+        said = decoded["status"]["error"] if isinstance(decoded, dict) and "status" in decoded else str(decoded)
+        missing = _MISSING_INDEX.search(said)
+        if missing:
+            raise IndexRequired(collection, missing.group(1))
+        if status == httpx.codes.UNAUTHORIZED:
+            raise Unauthorized(
+                f"Qdrant at {self.url} refused the API key: {said}. Check the settings' api_key_file."
+            )
+        if status == httpx.codes.FORBIDDEN:
+            raise Unauthorized(f"The API key has no right to {method} {path}: {said}.")
+        if status == httpx.codes.NOT_FOUND and collection:
+            raise CollectionGone(collection)
+        raise Refused(f"Qdrant refused {method} {path} ({status}): {said}")
+
+    # --- the parts of the API that jobs use ------------------------------------------------------------------
+
+    def version(self) -> str:
+        """The server's version, such as `1.19.0`."""
+        return str(self.request("GET", "/")["version"])
+
+    def collections(self) -> list[str]:
+        """The names of all collections, sorted."""
+        return sorted(c["name"] for c in self.request("GET", "/collections")["collections"])
+
+    def aliases(self) -> dict[str, str]:
+        """Alias to collection name."""
+        found = self.request("GET", "/aliases")["aliases"]
+        return {a["alias_name"]: a["collection_name"] for a in found}
+
+    def collection(self, name: str) -> dict[str, Any]:
+        """What the server says of a collection: status, counts, config and payload_schema."""
+        info: dict[str, Any] = self.request("GET", _path(name), collection=name)
+        return info
+
+    def count(self, name: str, condition: models.Filter | None = None) -> int:
+        """The exact number of points that match."""
+        body = {"exact": True, **_filter(condition)}
+        return int(self.request("POST", _path(name, "points/count"), body, collection=name)["count"])
+
+    def facet(self, name: str, key: str, condition: models.Filter | None = None) -> dict[Any, int]:
+        """Every distinct value of `key` with its exact count, most frequent first, however many there are.
+
+        The server has no cursor for facets, so a further page asks for what the pages before did not show. Past the
+        first page, a value that only ever stands in a list beside values already seen is not found.
+        """
+        found: dict[Any, int] = {}
+        while True:
+            unseen = condition
+            if found:
+                seen = models.FieldCondition(key=key, match=models.MatchAny(any=list(found)))
+                must = [condition] if condition is not None else None
+                unseen = models.Filter(must=must, must_not=[seen])
+            body = {"key": key, "exact": True, "limit": FACET_PAGE, **_filter(unseen)}
+            hits = self.request("POST", _path(name, "facet"), body, collection=name)["hits"]
+            new = {hit["value"]: hit["count"] for hit in hits if hit["value"] not in found}
+            found.update(new)
+            if len(hits) < FACET_PAGE or not new:
+                return found
+
+    def scroll(
+        self,
+        name: str,
+        condition: models.Filter | None = None,
+        *,
+        payload: bool | Sequence[str] = False,
+        vector: bool | Sequence[str] = False,
+        page: int = 1000,
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Pages of points in order of id, as the server's JSON: `id`, and `payload` and `vector` when asked for."""
+        offset: PointId | None = None
+        while True:
+            body = {"limit": page, "offset": offset, "with_payload": payload, "with_vector": vector}
+            answer = self.request("POST", _path(name, "points/scroll"), body | _filter(condition), collection=name)
+            if answer["points"]:
+                yield answer["points"]
+            offset = answer.get("next_page_offset")
+            if offset is None:
+                return
+
+    def retrieve(
+        self,
+        name: str,
+        ids: Sequence[PointId],
+        *,
+        payload: bool | Sequence[str] = False,
+        vector: bool | Sequence[str] = False,
+    ) -> list[dict[str, Any]]:
+        """The points of these ids that exist."""
+        body = {"ids": list(ids), "with_payload": payload, "with_vector": vector}
+        points: list[dict[str, Any]] = self.request("POST", _path(name, "points"), body, collection=name)
+        return points
+
+    def delete(self, name: str, condition: models.Filter) -> None:
+        """Delete every point that matches, and return when it is done.
+
+        Raises:
+            ValueError: the filter has no clause; it would delete everything.
+        """
+        body = _filter(condition)
+        if not body.get("filter"):
+            raise ValueError("refusing to delete by an empty filter: it matches every point")
+        self.request("POST", _path(name, "points/delete?wait=true"), body, collection=name)
+
+
+def _path(collection: str, rest: str = "") -> str:
+    return f"/collections/{quote(collection, safe='')}" + (f"/{rest}" if rest else "")
+
+
+def _filter(condition: models.Filter | None) -> dict[str, Any]:
+    if condition is None:
+        return {}
+    return {"filter": condition.model_dump(mode="json", exclude_none=True, by_alias=True)}
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, when the server named them; a date is not worth parsing for a back-off."""
+    value = headers.get("retry-after", "")
+    return min(float(value), 60.0) if value.isdigit() else None
