@@ -1,6 +1,85 @@
 """The domain of Co-Memory: payload schema, identifiers, names, access rules, retention, duplicates, drift.
 
-Everything here is a pure function or a value: nothing opens a connection, reads a clock on its own or imports
-another package of this repository. Applications use it directly; the provider, the daemon and the command line
-all decide with it, so a rule stands in one place.
+Everything here is a pure function or a value: nothing opens a connection, reads a clock on its own (but for
+making fresh identifiers) or imports another package of this repository. Applications use it directly; the
+provider, the daemon and the command line all decide with it, so a rule stands in one place.
 """
+
+from comemory.access import Principal, can_read, read_filter
+from comemory.duplicates import (
+    DEFAULT_POLICIES,
+    Candidate,
+    DuplicatePolicy,
+    access_domain,
+    duplicate_key,
+    survivor,
+    victims,
+)
+from comemory.errors import CoMemoryError, InvalidIdentifierError, InvalidNameError, InvalidPrincipalError
+from comemory.fingerprint import fingerprint, normalise_fingerprint
+from comemory.identifiers import (
+    Identifier,
+    Kind,
+    make_identifier,
+    new_artifact_id,
+    new_chunk_id,
+    new_document_id,
+    new_message_id,
+    parse_identifier,
+)
+from comemory.naming import CollectionName
+from comemory.payload import SCHEMA_VERSION, InvalidPayloadError, LenientPayload, Payload, Problem, Reason
+from comemory.points import insert_only, new_point, point_id
+from comemory.retention import (
+    DEFAULT_EXEMPT_TAGS,
+    InvalidRetention,
+    expired_filter,
+    expires_at,
+    invalid_retention_filter,
+    is_expired,
+)
+from comemory.times import parse_time
+
+__all__ = [
+    "DEFAULT_EXEMPT_TAGS",
+    "DEFAULT_POLICIES",
+    "SCHEMA_VERSION",
+    "Candidate",
+    "CoMemoryError",
+    "CollectionName",
+    "DuplicatePolicy",
+    "Identifier",
+    "InvalidIdentifierError",
+    "InvalidNameError",
+    "InvalidPayloadError",
+    "InvalidPrincipalError",
+    "InvalidRetention",
+    "Kind",
+    "LenientPayload",
+    "Payload",
+    "Principal",
+    "Problem",
+    "Reason",
+    "access_domain",
+    "can_read",
+    "duplicate_key",
+    "expired_filter",
+    "expires_at",
+    "fingerprint",
+    "insert_only",
+    "invalid_retention_filter",
+    "is_expired",
+    "make_identifier",
+    "new_artifact_id",
+    "new_chunk_id",
+    "new_document_id",
+    "new_message_id",
+    "new_point",
+    "normalise_fingerprint",
+    "parse_identifier",
+    "parse_time",
+    "point_id",
+    "read_filter",
+    "survivor",
+    "victims",
+]

@@ -1,0 +1,157 @@
+"""Duplicates: which points hold the same content for the same readers, and which of them stays.
+
+Two points are duplicates only within one access domain, so that removing one never takes a point from somebody
+who could read it. A payload that leaves any of that in doubt (a list where one value belongs, a shortened
+fingerprint, another schema) is a duplicate of nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from comemory.fingerprint import normalise_fingerprint
+from comemory.payload import SCHEMA_VERSION, SCOPES
+from comemory.retention import DEFAULT_EXEMPT_TAGS, expires_at, is_exempt
+from comemory.times import LATEST, parse_time
+
+PointId = int | str
+
+
+class DuplicatePolicy(StrEnum):
+    """What makes two points of one access domain the same."""
+
+    SOURCE = "source"
+    """The same fingerprint at the same place: the same `source_id` and `chunk.chunk_idx`."""
+    CONTENT = "content"
+    """The same fingerprint, wherever it came from."""
+
+
+DEFAULT_POLICIES: Final[Mapping[str, DuplicatePolicy]] = {
+    scope: DuplicatePolicy.CONTENT if scope == "memory" else DuplicatePolicy.SOURCE for scope in SCOPES
+}
+
+_ONE_EACH: Final = ("tenant_id", "owner_kind", "owner_id", "scope", "visibility")
+_ONE_OR_NONE: Final = ("team_id", "project_id", "agent_id")
+_ACL: Final = ("read_team_ids", "read_agent_ids", "read_role_ids")
+
+
+def access_domain(payload: Mapping[str, Any]) -> tuple[Hashable, ...] | None:
+    """Everything that decides who finds a point: points of equal domains have the same readers.
+
+    Tenant, owner, scope, visibility, team, project, agent, `indexed`, and the three ACL lists as sets. None
+    where the payload is not of our schema or one of these fields is malformed.
+    """
+    if payload.get("schema_version") != SCHEMA_VERSION or not isinstance(payload.get("indexed"), bool):
+        return None
+    required = [payload.get(key) for key in _ONE_EACH]
+    nullable = [payload.get(key) for key in _ONE_OR_NONE]
+    if not all(isinstance(value, str) and value for value in required):
+        return None
+    if not all(value is None or (isinstance(value, str) and value) for value in nullable):
+        return None
+    acl = payload.get("acl")
+    if acl is None:
+        acl = {}
+    if not isinstance(acl, Mapping):
+        return None
+    readers = []
+    for key in _ACL:
+        ids = acl.get(key)
+        if ids is None:
+            ids = ()
+        if not isinstance(ids, (list, tuple)) or not all(isinstance(one, str) for one in ids):
+            return None
+        readers.append(frozenset(ids))
+    return (*required, *nullable, payload["indexed"], *readers)
+
+
+def policy_for(scope: object, policies: Mapping[str, DuplicatePolicy] = DEFAULT_POLICIES) -> DuplicatePolicy:
+    """The policy of a scope; the careful one, `source`, for a scope that `policies` does not name."""
+    return policies.get(scope, DuplicatePolicy.SOURCE) if isinstance(scope, str) else DuplicatePolicy.SOURCE
+
+
+def duplicate_key(
+    payload: Mapping[str, Any], policy: DuplicatePolicy | None = None, vector_names: Collection[str] = ("dense",)
+) -> tuple[Hashable, ...] | None:
+    """Points with equal keys are duplicates; None where a point is a duplicate of nothing.
+
+    Args:
+        payload: as stored, well-formed or not.
+        policy: None takes the default of the payload's scope.
+        vector_names: the names of the vectors that the point has.
+    """
+    domain = access_domain(payload)
+    content = normalise_fingerprint(payload.get("fingerprint"))
+    if domain is None or content is None:
+        return None
+    key = (*domain, frozenset(vector_names), content)
+    if (policy or policy_for(payload.get("scope"))) is DuplicatePolicy.CONTENT:
+        return key
+    chunk = payload.get("chunk")
+    source, place = payload.get("source_id"), chunk.get("chunk_idx") if isinstance(chunk, Mapping) else None
+    if not (isinstance(source, str) and source and isinstance(place, int) and not isinstance(place, bool)):
+        return None
+    return (*key, source, place)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One of several duplicates, with what decides whether it stays.
+
+    `expires` is None for a point that is never deleted, because it has no `ttl_days`, or none that can be read,
+    or a tag that exempts it (`exempt`). `importance` is -1 and `created` the latest time where the payload does
+    not say.
+    """
+
+    id: PointId
+    expires: datetime | None
+    importance: float
+    created: datetime
+    exempt: bool = False
+
+    @classmethod
+    def of(
+        cls, point_id: PointId, payload: Mapping[str, Any], exempt_tags: Collection[str] = DEFAULT_EXEMPT_TAGS
+    ) -> Candidate:
+        """The candidate that a point with this payload is."""
+        exempt = is_exempt(payload, exempt_tags)
+        expiry = expires_at(payload)
+        importance = payload.get("importance")
+        known = isinstance(importance, (int, float)) and not isinstance(importance, bool) and 0 <= importance <= 1
+        return cls(
+            id=point_id,
+            expires=expiry if isinstance(expiry, datetime) and not exempt else None,
+            importance=float(importance) if known and importance is not None else -1.0,
+            created=parse_time(payload.get("created_at")) or LATEST,
+            exempt=exempt,
+        )
+
+    def _rank(self) -> tuple[Any, ...]:
+        number = isinstance(self.id, int)
+        return (
+            self.expires is not None,
+            -self.expires.timestamp() if self.expires else 0.0,
+            -self.importance,
+            self.created,
+            not number,
+            self.id if number else uuid.UUID(str(self.id)).int,
+        )
+
+
+def survivor(candidates: Iterable[Candidate]) -> Candidate:
+    """The one that stays: it lives longest, then is the most important, then the oldest, then has the smallest id.
+
+    The order is total (numbers come before UUIDs, UUIDs compare as numbers), so two runs at once choose the same.
+    """
+    return min(candidates, key=Candidate._rank)
+
+
+def victims(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that may be deleted, in order of their ids' rank: all but the survivor and those that a tag exempts."""
+    keeper = survivor(candidates)
+    return sorted((one for one in candidates if one != keeper and not one.exempt), key=Candidate._rank)
