@@ -1,0 +1,101 @@
+"""What the provider is configured with, and the connection that comes of it, made when it is first needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from pulumi.provider.experimental.provider import CheckFailure
+
+from infra.provider.errors import ProviderError
+from infra.provider.properties import UNKNOWN, has_unknown
+from infra.provider.rest import Rest
+
+DEFAULT_TIMEOUT_SECONDS = 60.0
+KEYS = ("url", "api_key", "timeout", "tls_ca", "owner")
+
+
+@dataclass
+class Connection:
+    """The provider's configuration. `owner` is the name that marks collections; None means `project/stack`."""
+
+    url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
+    tls_ca: str | None = None
+    owner: str | None = None
+    known: bool = True
+    _rest: Rest | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_config(cls, values: Mapping[str, Any]) -> Connection:
+        """Take the values given, then `QDRANT_URL` and `QDRANT_API_KEY`; what comes from there is in no
+        state file.
+        """
+        if has_unknown({key: values.get(key) for key in KEYS}):
+            return cls(known=False)
+        return cls(
+            url=values.get("url") or os.environ.get("QDRANT_URL"),
+            api_key=values.get("api_key") or os.environ.get("QDRANT_API_KEY"),
+            timeout=float(values.get("timeout") or DEFAULT_TIMEOUT_SECONDS),
+            tls_ca=values.get("tls_ca"),
+            owner=values.get("owner"),
+        )
+
+    def rest(self) -> Rest:
+        """The one client of this process. Raises `ProviderError` when there is no address."""
+        if self._rest is None:
+            if not self.known:
+                raise ProviderError(
+                    "the address of Qdrant is not known yet; run `pulumi up` to make the server first"
+                )
+            if not self.url:
+                raise ProviderError(
+                    "no address of Qdrant is configured; run `pulumi config set qdrant:url http://localhost:6333`, "
+                    "set QDRANT_URL, or pass url to the provider resource"
+                )
+            self._rest = Rest(self.url, self.api_key, self.timeout, self.tls_ca)
+        return self._rest
+
+
+def check_config(values: Mapping[str, Any]) -> list[CheckFailure]:
+    """What is wrong with the provider's configuration; values that are not known yet are taken on trust."""
+    wrong = [CheckFailure(key, "there is no such setting of the provider") for key in values if key not in _ALLOWED]
+    url = values.get("url")
+    if url is not None and url is not UNKNOWN and (problem := _url_problem(url)):
+        wrong.append(CheckFailure("url", f"{url!r} {problem}; it should look like http://localhost:6333"))
+    timeout = values.get("timeout")
+    if timeout is not None and timeout is not UNKNOWN:
+        try:
+            valid = float(timeout) > 0
+        except (TypeError, ValueError):
+            valid = False
+        if not valid:
+            wrong.append(CheckFailure("timeout", f"{timeout!r} is not a number of seconds above 0"))
+    wrong += [
+        CheckFailure(key, f"must be a text, not {type(values[key]).__name__}")
+        for key in ("api_key", "tls_ca", "owner")
+        if values.get(key) is not None and values[key] is not UNKNOWN and not isinstance(values[key], str)
+    ]
+    return wrong
+
+
+_ALLOWED = frozenset({*KEYS, "version", "pluginDownloadURL"})
+
+
+def _url_problem(url: Any) -> str | None:
+    if not isinstance(url, str):
+        return "is not a text"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        return f"is not a URL ({error})"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return "is not an http or https URL"
+    if parts.username or parts.password:
+        return "carries a user name or password, which would be kept in plain text"
+    return None

@@ -1,0 +1,154 @@
+"""The provider's schema, made from the models that check the same properties, so that the two cannot differ.
+
+`schema.json` beside this module is the committed result (`python -m infra.provider.schema`), for people and
+for tools that read it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from comemory.catalog import CollectionSpec
+from comemory.specs import Spec
+from infra.provider.alias import AliasHandler, AliasSpec
+from infra.provider.collection import CollectionHandler
+from infra.provider.connection import DEFAULT_TIMEOUT_SECONDS
+from infra.provider.payload_index import PayloadIndexHandler, PayloadIndexSpec
+from infra.provider.version import VERSION
+
+PACKAGE = "qdrant"
+COMMITTED = Path(__file__).with_name("schema.json")
+
+_CONFIG: dict[str, dict[str, Any]] = {
+    "url": {
+        "type": "string",
+        "description": "Address of the REST interface, such as http://localhost:6333. Default: QDRANT_URL.",
+    },
+    "api_key": {
+        "type": "string",
+        "secret": True,
+        "description": "API key with manage access. Default: QDRANT_API_KEY, which is then in no state file.",
+    },
+    "timeout": {
+        "type": "number",
+        "description": f"Seconds that one request may take. Default: {DEFAULT_TIMEOUT_SECONDS:g}.",
+    },
+    "tls_ca": {
+        "type": "string",
+        "description": "Certificate authority of the server: path of a PEM file, or the PEM text.",
+    },
+    "owner": {
+        "type": "string",
+        "description": "Name that marks collections as this stack's. Default: project/stack. "
+        "Set it to the old name after renaming a stack.",
+    },
+}
+
+_OWNER = {
+    "type": "object",
+    "additionalProperties": {"type": "string"},
+    "description": "The ownership marks in the collection's metadata: managed_by, stack, schema_version, "
+    "deletion_policy.",
+}
+
+RESOURCES: dict[str, tuple[type[Spec], type, dict[str, Any], str]] = {
+    "Collection": (
+        CollectionSpec,
+        CollectionHandler,
+        {"owner": _OWNER},
+        "A collection with named vectors. Its id is its name. Size, distance, datatype, multivector and "
+        "sharding can never be "
+        "changed in place: declare the next version.",
+    ),
+    "PayloadIndex": (
+        PayloadIndexSpec,
+        PayloadIndexHandler,
+        {},
+        "A payload index. Its id is collection/field. A change of type or parameters drops it and builds it anew.",
+    ),
+    "Alias": (
+        AliasSpec,
+        AliasHandler,
+        {},
+        "Another name for a collection. Its id is the alias. Another collection moves it in one step.",
+    ),
+}
+"""Per resource: the model of its inputs, what handles it, what it has beyond its inputs, and its description."""
+
+
+def token(resource: str) -> str:
+    """The type token: `qdrant:index:Collection`."""
+    return f"{PACKAGE}:index:{resource}"
+
+
+def schema() -> dict[str, Any]:
+    """The schema as Pulumi reads it (https://www.pulumi.com/docs/iac/extending-pulumi/schema/)."""
+    types: dict[str, Any] = {}
+    resources: dict[str, Any] = {}
+    for name, (model, _, computed, description) in RESOURCES.items():
+        described = model.model_json_schema()
+        for type_name, definition in described.get("$defs", {}).items():
+            types[token(type_name)] = _object(definition)
+        inputs = _object(described)
+        resources[token(name)] = {
+            "description": description,
+            "inputProperties": inputs["properties"],
+            "requiredInputs": inputs["required"],
+            "properties": {**inputs["properties"], **computed},
+            "required": [*inputs["required"], *computed],
+        }
+    return {
+        "name": PACKAGE,
+        "version": VERSION,
+        "description": "Collections, payload indexes and aliases of Qdrant.",
+        "config": {"variables": _CONFIG},
+        "provider": {"inputProperties": _CONFIG, "properties": {}},
+        "types": types,
+        "resources": resources,
+    }
+
+
+def _object(definition: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        **({"description": definition["description"]} if "description" in definition else {}),
+        "properties": {name: _property(value) for name, value in definition.get("properties", {}).items()},
+        "required": sorted(definition.get("required", [])),
+    }
+
+
+def _property(value: dict[str, Any]) -> dict[str, Any]:
+    described = {"description": value["description"]} if "description" in value else {}
+    return {**_type(value), **described}
+
+
+def _type(value: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in value:
+        return {"$ref": f"#/types/{token(value['$ref'].rsplit('/', 1)[1])}"}
+    if "anyOf" in value:
+        options = [_type(option) for option in value["anyOf"] if option.get("type") != "null"]
+        return options[0] if len(options) == 1 else {"oneOf": options}
+    kind = value.get("type") or {str: "string", bool: "boolean"}[type(value["const"])]
+    if kind == "array":
+        return {"type": "array", "items": _type(value["items"])}
+    if kind == "object":
+        items = value.get("additionalProperties")
+        any_value = {"$ref": "pulumi.json#/Any"}
+        return {
+            "type": "object",
+            "additionalProperties": _type(items) if isinstance(items, dict) and items else any_value,
+        }
+    return {"type": kind}
+
+
+def text() -> str:
+    """The schema as it is committed."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    COMMITTED.write_text(text())
+    sys.stdout.write(f"wrote {COMMITTED}\n")

@@ -1,0 +1,222 @@
+"""The provider's resources as classes for Pulumi programs in Python.
+
+Properties are named as in Qdrant's REST interface and take what `comemory.catalog` and `comemory.indexes`
+declare, or plain dictionaries of the same shape. What is left out is not declared, and never shows as a
+difference. See docs/provider.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pydantic import BaseModel
+
+from comemory.catalog import (
+    CollectionSpec,
+    DeletionPolicy,
+    HnswSpec,
+    OptimizersSpec,
+    QuantizationSpec,
+    SparseVectorSpec,
+    StrictModeSpec,
+    VectorSpec,
+)
+from comemory.indexes import IndexSpec, IndexType, StemmerSpec, StopwordsSpec
+
+__all__ = ["Alias", "Collection", "PayloadIndex", "Provider"]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _given(**properties: Any) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in properties.items() if value is not None}
+
+
+class Provider(pulumi.ProviderResource):
+    """A connection to one Qdrant server.
+
+    `url` and `api_key` default to QDRANT_URL and QDRANT_API_KEY. `timeout` is in seconds and holds for each
+    request; `tls_ca` is the path or the text of a PEM file; `owner` is the name that marks collections as this
+    stack's (default `project/stack`). The key is encrypted in the state.
+    """
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        url: pulumi.Input[str] | None = None,
+        api_key: pulumi.Input[str] | None = None,
+        timeout: pulumi.Input[float] | None = None,
+        tls_ca: pulumi.Input[str] | None = None,
+        owner: pulumi.Input[str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        key = pulumi.Output.secret(api_key) if api_key is not None else None
+        # Pulumi carries a provider's configuration as texts.
+        seconds = pulumi.Output.from_input(timeout).apply(str) if timeout is not None else None
+        super().__init__(
+            "qdrant", resource_name, _given(url=url, api_key=key, timeout=seconds, tls_ca=tls_ca, owner=owner), opts
+        )
+
+
+class Collection(pulumi.CustomResource):
+    """A collection with named vectors; every property is documented in docs/provider.md.
+
+    `deletion_policy` says what leaving the program means: `delete_if_empty` (default), `retain` or `delete`.
+    `adopt` takes over an existing collection that belongs to no stack, with its data, if its immutable
+    parameters agree.
+    """
+
+    name: pulumi.Output[str]
+    """Name on the server; give it to indexes and aliases so that they wait for the collection."""
+    owner: pulumi.Output[dict[str, str]]
+    """The ownership marks in the collection's metadata."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        name: pulumi.Input[str],
+        vectors: Mapping[str, VectorSpec | Mapping[str, Any]],
+        sparse_vectors: Mapping[str, SparseVectorSpec | Mapping[str, Any]] | None = None,
+        hnsw_config: HnswSpec | Mapping[str, Any] | None = None,
+        optimizers_config: OptimizersSpec | Mapping[str, Any] | None = None,
+        quantization_config: QuantizationSpec | Mapping[str, Any] | None = None,
+        strict_mode_config: StrictModeSpec | Mapping[str, Any] | None = None,
+        shard_number: pulumi.Input[int] | None = None,
+        sharding_method: pulumi.Input[str] | None = None,
+        replication_factor: pulumi.Input[int] | None = None,
+        write_consistency_factor: pulumi.Input[int] | None = None,
+        on_disk_payload: pulumi.Input[bool] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        embedding_model: pulumi.Input[str] | None = None,
+        deletion_policy: pulumi.Input[DeletionPolicy] | None = None,
+        adopt: pulumi.Input[bool] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        properties = _given(
+            name=name,
+            vectors=vectors,
+            sparse_vectors=sparse_vectors,
+            hnsw_config=hnsw_config,
+            optimizers_config=optimizers_config,
+            quantization_config=quantization_config,
+            strict_mode_config=strict_mode_config,
+            shard_number=shard_number,
+            sharding_method=sharding_method,
+            replication_factor=replication_factor,
+            write_consistency_factor=write_consistency_factor,
+            on_disk_payload=on_disk_payload,
+            metadata=metadata,
+            embedding_model=embedding_model,
+            deletion_policy=deletion_policy,
+            adopt=adopt,
+        )
+        super().__init__("qdrant:index:Collection", resource_name, {**properties, "owner": None}, opts)
+
+    @classmethod
+    def from_spec(
+        cls, spec: CollectionSpec, *, resource_name: str | None = None, opts: pulumi.ResourceOptions | None = None
+    ) -> Collection:
+        """The resource of a declared collection, named as the collection unless another name is given."""
+        return cls(resource_name or spec.name, **spec.declared(), opts=opts)
+
+
+class PayloadIndex(pulumi.CustomResource):
+    """A payload index. Make it before data arrives; changing type or parameters drops and rebuilds it.
+
+    `deletion_policy` goes before that of the collection: by default an index of a collection that holds points
+    is not dropped.
+    """
+
+    collection: pulumi.Output[str]
+    """Name of the collection."""
+    field: pulumi.Output[str]
+    """Payload key, dots for nesting."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        collection: pulumi.Input[str],
+        field: pulumi.Input[str],
+        type: pulumi.Input[IndexType],
+        is_tenant: pulumi.Input[bool] | None = None,
+        is_principal: pulumi.Input[bool] | None = None,
+        on_disk: pulumi.Input[bool] | None = None,
+        enable_hnsw: pulumi.Input[bool] | None = None,
+        lookup: pulumi.Input[bool] | None = None,
+        range: pulumi.Input[bool] | None = None,
+        tokenizer: pulumi.Input[str] | None = None,
+        min_token_len: pulumi.Input[int] | None = None,
+        max_token_len: pulumi.Input[int] | None = None,
+        lowercase: pulumi.Input[bool] | None = None,
+        phrase_matching: pulumi.Input[bool] | None = None,
+        stopwords: str | StopwordsSpec | Mapping[str, Any] | None = None,
+        ascii_folding: pulumi.Input[bool] | None = None,
+        stemmer: StemmerSpec | Mapping[str, Any] | None = None,
+        deletion_policy: pulumi.Input[DeletionPolicy] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        properties = _given(
+            collection=collection,
+            field=field,
+            type=type,
+            is_tenant=is_tenant,
+            is_principal=is_principal,
+            on_disk=on_disk,
+            enable_hnsw=enable_hnsw,
+            lookup=lookup,
+            range=range,
+            tokenizer=tokenizer,
+            min_token_len=min_token_len,
+            max_token_len=max_token_len,
+            lowercase=lowercase,
+            phrase_matching=phrase_matching,
+            stopwords=stopwords,
+            ascii_folding=ascii_folding,
+            stemmer=stemmer,
+            deletion_policy=deletion_policy,
+        )
+        super().__init__("qdrant:index:PayloadIndex", resource_name, properties, opts)
+
+    @classmethod
+    def from_spec(
+        cls,
+        spec: IndexSpec,
+        collection: pulumi.Input[str],
+        *,
+        resource_name: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> PayloadIndex:
+        """The resource of a declared index."""
+        return cls(resource_name, collection=collection, **spec.declared(), opts=opts)
+
+
+class Alias(pulumi.CustomResource):
+    """Another name for a collection; pointing it to another collection is one step, without a moment in between."""
+
+    name: pulumi.Output[str]
+    """The alias."""
+    collection: pulumi.Output[str]
+    """The collection that it points to."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        name: pulumi.Input[str],
+        collection: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("qdrant:index:Alias", resource_name, _given(name=name, collection=collection), opts)
