@@ -1,0 +1,320 @@
+"""The typed stack configuration: what `Pulumi.<stack>.yaml` says under `comemory:`, validated.
+
+Every error names the key as it stands in the file, for example `comemory:collections[1].dimension`.
+docs/configuration.md is generated from the models here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+
+from comemory.catalog import (
+    CollectionSpec,
+    DeletionPolicy,
+    Distance,
+    HnswSpec,
+    OptimizersSpec,
+    QuantizationSpec,
+    SparseVectorSpec,
+    StrictModeSpec,
+    VectorSpec,
+)
+from comemory.errors import CoMemoryError
+from comemory.indexes import PAYLOAD_INDEXES, IndexSpec
+from comemory.naming import DEFAULT_TYPES, CollectionName
+from comemory.profiles import ProfileName, declare
+from comemory.specs import Spec
+
+NAMESPACE = "comemory"
+DEFAULT_PORT = 6333
+
+
+class ConfigurationError(Exception):
+    """The stack configuration is wrong; the text has one line per key that is."""
+
+
+def _metric(value: object) -> object:
+    return value.capitalize() if isinstance(value, str) else value
+
+
+Metric = Annotated[Distance, BeforeValidator(_metric)]
+
+
+def checked_address(value: str) -> str:
+    """The address without a slash at its end. Raises ValueError for what is no address, or carries a password."""
+    try:
+        parts = urlsplit(value)
+        well_formed = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        well_formed = False
+    if not well_formed:
+        raise ValueError("should be an http or https URL, for example http://localhost:6333")
+    if parts.username or parts.password:
+        raise ValueError("carries a user name or password; a key belongs into endpoint.api_key or QDRANT_API_KEY")
+    return value.rstrip("/")
+
+
+class EndpointSettings(Spec):
+    """Where Qdrant answers, and how to get in."""
+
+    url: str | None = Field(
+        None,
+        description="Address, http or https. Default: `QDRANT_URL`, else the endpoint of `make up` "
+        "(`http://127.0.0.1:6333`, or the port in `COMEMORY_PORT`).",
+    )
+    api_key: SecretStr | None = Field(
+        None,
+        description="Key with the right to manage collections. Set it with `pulumi config set --secret --path "
+        "'comemory:endpoint.api_key'`, which encrypts it. Default: `QDRANT_API_KEY`, which no file ever holds.",
+    )
+    timeout: float = Field(60.0, gt=0, le=3600, description="Seconds that one request may take.")
+    tls_ca: str | None = Field(
+        None, min_length=1, description="Path or text of a PEM file with the authority that signed the certificate."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _an_address(cls, value: str | None) -> str | None:
+        return None if value is None else checked_address(value)
+
+    def address(self, environment: Mapping[str, str]) -> str:
+        """The address to use: the one configured, that in `QDRANT_URL`, or the laptop endpoint's.
+
+        Raises ConfigurationError when the environment's is no address.
+        """
+        if self.url:
+            return self.url
+        given = (
+            environment.get("QDRANT_URL") or f"http://127.0.0.1:{environment.get('COMEMORY_PORT') or DEFAULT_PORT}"
+        )
+        try:
+            return checked_address(given)
+        except ValueError as error:
+            raise ConfigurationError(f"the address in QDRANT_URL {error}") from error
+
+
+class CollectionSettings(Spec):
+    """One collection: an embedding space, its tuning, and the indexes it has beside the standard ones."""
+
+    name: str = Field(description="`cm_<type>_<dim>_v<version>`, for example `cm_text_1024_v1`.")
+    embedding_model: str = Field(
+        min_length=1, description="Model that makes the vectors; written to the collection's metadata."
+    )
+    dimension: int = Field(ge=1, le=65536, description="Size of the vectors; must equal the dimension in the name.")
+    metric: Metric = Field("Cosine", description="How vectors are compared.")
+    profile: ProfileName = Field(
+        "multitenant", description="Tuning profile; see below. Keys given here override it."
+    )
+    vector: dict[str, Any] | None = Field(
+        None,
+        description="Overrides of the vector `dense`: `datatype`, `on_disk`, `hnsw_config`, `quantization_config`.",
+    )
+    vectors: dict[str, VectorSpec] | None = Field(None, description="Further named vectors beside `dense`.")
+    sparse_vectors: dict[str, SparseVectorSpec] | None = Field(None, description="Named sparse vectors.")
+    hnsw_config: HnswSpec | None = Field(None, description="The graph.")
+    optimizers_config: OptimizersSpec | None = Field(None, description="The optimizers.")
+    quantization_config: QuantizationSpec | None = Field(None, description="The quantization.")
+    strict_mode_config: StrictModeSpec | None = Field(None, description="What the server refuses.")
+    on_disk_payload: bool | None = Field(None, description="Keep payloads on disk and not in memory.")
+    shard_number: int | None = Field(None, ge=1, description="Shards; fixed once the collection exists.")
+    sharding_method: Literal["auto", "custom"] | None = Field(
+        None, description="How points are spread over shards."
+    )
+    replication_factor: int | None = Field(None, ge=1, description="Copies of each shard.")
+    write_consistency_factor: int | None = Field(None, ge=1, description="Copies that must acknowledge a write.")
+    metadata: dict[str, Any] | None = Field(None, description="Metadata of your own.")
+    indexes: tuple[IndexSpec, ...] = Field(
+        (),
+        description="Payload indexes beside the standard ones. A standard field may be named to give it parameters "
+        "(such as `on_disk`), not another type.",
+    )
+    alias: str | None = Field(None, min_length=1, max_length=255, description="Another name for the collection.")
+    deletion_policy: DeletionPolicy = Field(
+        "delete_if_empty",
+        description="When the collection leaves the program: refuse while it holds points, leave it on the server "
+        "(`retain`), or delete it with its data (`delete`).",
+    )
+    adopt: bool = Field(False, description="Take over a collection of that name that no stack made.")
+
+    @model_validator(mode="after")
+    def _dense_is_declared_once(self) -> Self:
+        if "dense" in (self.vectors or {}):
+            raise ValueError("`vectors` names 'dense', which dimension and metric declare; use `vector` to tune it")
+        return self
+
+    def spec(self) -> CollectionSpec:
+        """The collection as the domain declares it. Raises `pydantic.ValidationError`."""
+        explicit = self.model_dump(
+            mode="json",
+            exclude_none=True,
+            exclude={"name", "dimension", "metric", "profile", "vector", "indexes", "alias"},
+        )
+        return declare(
+            self.name,
+            size=self.dimension,
+            distance=self.metric,
+            profile=self.profile,
+            vector=self.vector,
+            **explicit,
+        )
+
+    def all_indexes(self) -> tuple[IndexSpec, ...]:
+        """The standard payload indexes, with those given here added or put in their place."""
+        given = {index.field: index for index in self.indexes}
+        standard = [_merged(index, given.pop(index.field, None)) for index in PAYLOAD_INDEXES]
+        return (*standard, *given.values())
+
+
+def _merged(standard: IndexSpec, given: IndexSpec | None) -> IndexSpec:
+    return standard if given is None else IndexSpec.model_validate({**standard.declared(), **given.declared()})
+
+
+DEFAULT_COLLECTIONS = (
+    CollectionSettings(name="cm_text_1024_v1", embedding_model="cohere-embed-v3", dimension=1024),
+    CollectionSettings(name="cm_code_768_v1", embedding_model="jina-embeddings-v2-base-code", dimension=768),
+    CollectionSettings(name="cm_mm_512_v1", embedding_model="clip-vit-base-patch32", dimension=512),
+)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A collection with its indexes and alias, ready to be made."""
+
+    spec: CollectionSpec
+    indexes: tuple[IndexSpec, ...]
+    alias: str | None
+
+
+class StackSettings(Spec):
+    """All that a stack can say under `comemory:`."""
+
+    endpoint: EndpointSettings = Field(EndpointSettings(), description="Where Qdrant answers.")
+    types: tuple[str, ...] = Field(
+        (), description="Types of embedding that collection names may use beside `text`, `code` and `mm`."
+    )
+    collections: tuple[CollectionSettings, ...] = Field(
+        DEFAULT_COLLECTIONS,
+        description="The collections. Default: `cm_text_1024_v1`, `cm_code_768_v1` and `cm_mm_512_v1`.",
+    )
+
+    def resolved(self) -> tuple[Declared, ...]:
+        """The collections as the domain declares them.
+
+        Raises ConfigurationError, one line per key, where a collection contradicts itself or another.
+        """
+        problems = [*self._names(), *self._aliases()]
+        declared: list[Declared] = []
+        for number, one in enumerate(self.collections):
+            at = f"{NAMESPACE}:collections[{number}]"
+            problems += _indexes(at, one)
+            try:
+                declared.append(Declared(one.spec(), one.all_indexes() if not problems else (), one.alias))
+            except ValidationError as error:
+                problems += _lines(error, at)
+        if problems:
+            raise ConfigurationError("\n".join(problems))
+        return tuple(declared)
+
+    def _names(self) -> list[str]:
+        problems = []
+        seen: dict[str, int] = {}
+        for number, one in enumerate(self.collections):
+            at = f"{NAMESPACE}:collections[{number}]"
+            try:
+                name = CollectionName.parse(one.name, DEFAULT_TYPES | set(self.types))
+            except CoMemoryError as error:
+                problems.append(f"{at}.name: {error}; further types are declared in {NAMESPACE}:types")
+                continue
+            if one.name in seen:
+                problems.append(f"{at}.name: {one.name} is declared already by collections[{seen[one.name]}]")
+            elif name.dim != one.dimension:
+                problems.append(
+                    f"{at}.dimension: {one.dimension} is not the dimension in the name {one.name}; make them equal"
+                )
+            seen.setdefault(one.name, number)
+        return problems
+
+    def _aliases(self) -> list[str]:
+        names = {one.name for one in self.collections}
+        count = Counter(one.alias for one in self.collections if one.alias)
+        return [
+            f"{NAMESPACE}:collections[{number}].alias: {one.alias} is "
+            + ("the name of a collection" if one.alias in names else "given to more than one collection")
+            for number, one in enumerate(self.collections)
+            if one.alias and (one.alias in names or count[one.alias] > 1)
+        ]
+
+
+def _indexes(at: str, one: CollectionSettings) -> list[str]:
+    standard = {index.field: index.type for index in PAYLOAD_INDEXES}
+    count = Counter(index.field for index in one.indexes)
+    problems = []
+    for number, index in enumerate(one.indexes):
+        key = f"{at}.indexes[{number}]"
+        if count[index.field] > 1:
+            problems.append(f"{key}.field: {index.field} is given more than once")
+        elif standard.get(index.field, index.type) != index.type:
+            problems.append(
+                f"{key}.type: {index.field} is filtered on as {standard[index.field]} and cannot be {index.type}"
+            )
+    return problems
+
+
+def load(configuration: Mapping[str, str]) -> StackSettings:
+    """Validate a stack's configuration as Pulumi hands it over: full key to text, objects as JSON.
+
+    Keys of other projects and providers (`qdrant:url`, `kubernetes:context`) are not looked at.
+    Raises ConfigurationError, one line per key that is wrong; the text never holds a value that may be secret.
+    """
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, text in configuration.items():
+        space, _, name = key.partition(":")
+        if space != NAMESPACE:
+            continue
+        try:
+            values[name] = json.loads(text)
+        except (TypeError, ValueError):
+            problems.append(f"{key}: should be a YAML list or mapping, not a plain text")
+    if not problems:
+        try:
+            settings = StackSettings.model_validate(values)
+            settings.resolved()
+        except ValidationError as error:
+            problems += _lines(error, NAMESPACE)
+        else:
+            return settings
+    raise ConfigurationError("\n".join(problems))
+
+
+def environment() -> Mapping[str, str]:
+    """The process's environment, the one place that address and key may come from beside the configuration."""
+    return os.environ
+
+
+def _lines(error: ValidationError, at: str) -> list[str]:
+    """One line per error: the key, what is wrong, and the value where it cannot be a secret."""
+    lines = []
+    for one in error.errors(include_url=False):
+        location = [part for part in one["loc"] if not (isinstance(part, str) and part in ("str", "StopwordsSpec"))]
+        key = at
+        for part in location:
+            separator = ":" if key == NAMESPACE else "."
+            key += f"[{part}]" if isinstance(part, int) else f"{separator}{part}"
+        message = one["msg"].removeprefix("Value error, ")
+        if one["type"] == "extra_forbidden":
+            message = "there is no such key"
+        value = one["input"]
+        shown = f", not {value!r}" if isinstance(value, str | int | float) and "api_key" not in location else ""
+        if one["type"] in ("value_error", "extra_forbidden", "missing"):
+            shown = ""
+        lines.append(f"{key}: {message}{shown}")
+    return lines
