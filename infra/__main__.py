@@ -5,6 +5,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from infra.program import program  # noqa: E402 - found by the line above
+from infra.program import program
 
 program()

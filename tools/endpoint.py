@@ -1,4 +1,4 @@
-"""The laptop endpoint in the background: started, found again, stopped. One per checkout, its data under `.local/`."""
+"""The laptop endpoint in the background: started, found again, stopped; its data lies under `.local/`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LocalEndpoint:
         if running:
             if port_given and urlsplit(running.url).port != port:
                 raise StepError(
-                    f"the endpoint of this checkout runs already at {running.url}; run `make stop` first to move it "
+                    f"the endpoint of this checkout runs already at {running.url}; run `make stop` to move it "
                     f"to port {port}, or leave COMEMORY_PORT away"
                 )
             return running, False
