@@ -1,0 +1,142 @@
+"""What the daemon serves: `/metrics`, `/healthz`, `/readyz`, `/status`. None of them asks Qdrant anything."""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from ops.errors import OpsError, SettingsError
+from ops.settings import HttpSettings
+
+Endpoint = Callable[[Request], Response]
+
+
+def application(
+    *,
+    metrics: CollectorRegistry,
+    ready: Callable[[], list[str]],
+    status: Callable[[], dict[str, Any]],
+    token: SecretStr | None = None,
+) -> Starlette:
+    """The web application.
+
+    Args:
+        metrics: What `/metrics` exposes, as OpenMetrics when the scraper asks for it.
+        ready: Why the daemon is not ready, one sentence each; empty when it is.
+        status: What `/status` answers.
+        token: Asked for as `Authorization: Bearer` by `/metrics` and `/status`; probes need none.
+    """
+
+    def serve_metrics(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(metrics), headers={"content-type": content_type})
+
+    def serve_health(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    def serve_ready(_: Request) -> Response:
+        reasons = ready()
+        return _json({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
+
+    def serve_status(_: Request) -> Response:
+        return _json(status())
+
+    return Starlette(
+        routes=[
+            Route("/metrics", _guarded(serve_metrics, token)),
+            Route("/status", _guarded(serve_status, token)),
+            Route("/healthz", serve_health),
+            Route("/readyz", serve_ready),
+        ]
+    )
+
+
+def _guarded(endpoint: Endpoint, token: SecretStr | None) -> Endpoint:
+    if token is None:
+        return endpoint
+    expected = f"Bearer {token.get_secret_value()}".encode()
+
+    def guard(request: Request) -> Response:
+        given = request.headers.get("authorization", "").encode()
+        if not hmac.compare_digest(given, expected):
+            return PlainTextResponse("a bearer token is needed\n", 401, {"www-authenticate": "Bearer"})
+        return endpoint(request)
+
+    return guard
+
+
+def _json(value: dict[str, Any], status: int = 200) -> Response:
+    body = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return Response(body, status, media_type="application/json")
+
+
+class HttpServer:
+    """The application on a port, in a thread. The port is taken when the object is made.
+
+    Raises:
+        OpsError: the address cannot be bound.
+        SettingsError: the certificate or its key cannot be used.
+    """
+
+    def __init__(self, settings: HttpSettings, app: Starlette) -> None:
+        secure = settings.tls_certificate is not None
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
+            ssl_certfile=settings.tls_certificate,
+            ssl_keyfile=settings.tls_key,
+        )
+        try:
+            config.load()
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(
+                f"http.tls_certificate, http.tls_key: cannot use {settings.tls_certificate} with "
+                f"{settings.tls_key}: {error.strerror or error}."
+            ) from None
+        self._socket = _bind(settings.host, settings.port)
+        port = self._socket.getsockname()[1]
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        self.url = f"{'https' if secure else 'http'}://{host}:{port}"
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin to answer; returns at once, and connections made meanwhile wait in the queue."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer what is under way and give the port back."""
+        self._server.should_exit = True
+        self._thread.join(timeout=5)
+        self._socket.close()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise OpsError(
+            f"Cannot listen on {host} port {port}: {why}. Set http.host and http.port to an address that is free."
+        ) from None
