@@ -1,0 +1,95 @@
+"""What a handler gets and what a route says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel
+
+from embedded.errors import Forbidden, FormatError
+from embedded.keys import Access
+from embedded.parse import load_json, parse
+from embedded.storage import Collection, Store
+
+if TYPE_CHECKING:
+    from embedded.metrics import Metrics
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass
+class Call:
+    """One request on its way to a handler."""
+
+    store: Store
+    metrics: Metrics
+    access: Access
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+
+    @property
+    def name(self) -> str:
+        """The collection's name in the path."""
+        return self.path["name"]
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        """The body, which must be a JSON object."""
+        value = load_json(self.body)
+        if not isinstance(value, dict):
+            raise FormatError("invalid type: expected an object", self.body)
+        return value
+
+    def parse(self, model: type[Model], untagged: str = "") -> Model:
+        """The body as a model."""
+        return parse(model, self.json, self.body, untagged)
+
+    def collection(self, access: Access = Access.READ) -> Collection:
+        """The collection in the path, provided the caller may do this to it."""
+        collection = self.store.get(self.name)
+        if self.access < access:
+            verb = "Write" if access == Access.WRITE else "Manage"
+            raise Forbidden(f"{verb} access to collection `{collection.name}` is required")
+        return collection
+
+    def manage(self) -> None:
+        """Refuse a caller who may not change what collections there are."""
+        if self.access < Access.MANAGE:
+            raise Forbidden("Global manage access is required")
+
+    @property
+    def wait(self) -> bool:
+        """Whether the caller waits for the write."""
+        return self.query.get("wait", "false").lower() == "true"
+
+    def done(self, operation: int) -> dict[str, Any]:
+        """The result of a write. It is applied in either case; the word is what the caller expects to read."""
+        return {"operation_id": operation, "status": "completed" if self.wait else "acknowledged"}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A result that is sent as it is, and not as JSON."""
+
+    text: str
+    media_type: str = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Bare:
+    """JSON without the envelope of `result`, `status` and `time`."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Route:
+    """A method, a path with `{names}`, and the function that answers."""
+
+    method: str
+    path: str
+    handler: Callable[[Call], Any]

@@ -1,0 +1,295 @@
+"""The collections and aliases in one folder, each collection an engine shard with its settings beside it.
+
+A collection is there once its `collection.json` is; a folder without one was left by a crash, and is removed at
+start.
+Every write is in the engine's write-ahead log before it is acknowledged, and loading a shard replays the log.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import qdrant_edge as engine
+
+from embedded import settings
+from embedded.convert import to_json
+from embedded.errors import NotFound, WrongInput, engine_errors
+from embedded.files import Counter, FolderLock, read_json, sync_folder, write_json
+
+Result = TypeVar("Result")
+Update = engine.UpdateOperation
+IDLE_FLUSH_SECONDS = 30.0
+
+
+class Collection:
+    """One collection: its settings, its shard (loaded at first use) and the number of its next operation."""
+
+    def __init__(
+        self, folder: Path, name: str, config: dict[str, Any], shard: engine.EdgeShard | None = None
+    ) -> None:
+        self.folder = folder
+        self.name = name
+        self.config = config
+        self.lock = threading.RLock()
+        self.dirty_since: float | None = None
+        self.deleted = False
+        self._shard = shard
+        self._schema: dict[str, dict[str, Any]] | None = None
+        self._operations = Counter(folder / "operations")
+        self._describe()
+
+    def _describe(self) -> None:
+        self.dense = settings.dense(self.config)
+        self.sparse = settings.sparse(self.config)
+        self.strict = self.config.get("strict_mode_config") or {}
+
+    @classmethod
+    def create(cls, folder: Path, name: str, config: dict[str, Any]) -> Collection:
+        """Make the folder, the shard and, last, the file that says the collection is there."""
+        edge = settings.edge_config(config)
+        folder.mkdir(parents=True)
+        try:
+            with engine_errors():
+                shard = engine.EdgeShard.create(str(folder / "shard"), edge)
+            collection = cls(folder, name, config, shard)
+            # A server numbers the first write 1; the engine's log, and with it the version of a point, begins at 0.
+            collection.update(Update.delete_points([]))
+            collection.save()
+            sync_folder(folder.parent)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return collection
+
+    @classmethod
+    def open(cls, folder: Path) -> Collection:
+        """Read the settings; the shard is loaded when something asks for it."""
+        stored = read_json(folder / "collection.json")
+        return cls(folder, stored["name"], stored["config"])
+
+    def save(self) -> None:
+        """Write the settings."""
+        write_json(self.folder / "collection.json", {"name": self.name, "config": self.config})
+
+    def change(self, config: dict[str, Any]) -> None:
+        """Replace the settings."""
+        settings.edge_config(config)  # refuses what the engine cannot take
+        with self.lock:
+            self.config = config
+            self._describe()
+            self.save()
+
+    @property
+    def shard(self) -> engine.EdgeShard:
+        """The engine's shard."""
+        shard = self._shard
+        if shard is None:
+            with self.lock:
+                if self.deleted:
+                    raise NotFound.collection(self.name)
+                if self._shard is None:
+                    with engine_errors():
+                        self._shard = engine.EdgeShard.load(str(self.folder / "shard"))
+                shard = self._shard
+        return shard
+
+    def read(self, call: Callable[[engine.EdgeShard], Result]) -> Result:
+        """Call the engine; a refusal is worded as the server words it."""
+        shard = self.shard
+        try:
+            with engine_errors():
+                return call(shard)
+        except Exception:
+            if self.deleted:
+                raise NotFound.collection(self.name) from None
+            raise
+
+    def update(self, *operations: engine.UpdateOperation) -> int:
+        """Apply operations in order; the number of the last one."""
+        with self.lock:
+            shard = self.shard
+            number = 0
+            for operation in operations:
+                number = self._operations.next()
+                if self.dirty_since is None:
+                    self.dirty_since = time.monotonic()
+                with engine_errors():
+                    shard.update(operation)
+            return number
+
+    def index_schema(self) -> dict[str, dict[str, Any]]:
+        """Each indexed field with its `data_type` and, where it was given with parameters, its `params`."""
+        schema = self._schema
+        if schema is None:
+            with self.lock:
+                info = self.read(lambda shard: shard.info())
+                schema = {field: index_json(index) for field, index in info.payload_schema.items()}
+                self._schema = schema
+        return schema
+
+    def create_index(self, field: str, schema: Any) -> int:
+        """Index a field. The same index again changes nothing; another one is dropped and built anew."""
+        with self.lock:
+            known = self.index_schema().get(field)
+            changes = known is not None and known != described(schema)
+            # A server numbers two operations here: dropping what does not fit, and building.
+            first = Update.delete_field_index(field) if changes else Update.delete_points([])
+            self._schema = None
+            return self.update(first, Update.create_field_index(field, schema))
+
+    def drop_index(self, field: str) -> int:
+        """Drop a field's index; a field without one is no error."""
+        with self.lock:
+            self._schema = None
+            return self.update(Update.delete_points([]), Update.delete_field_index(field))
+
+    def counts(self) -> tuple[int, dict[str, int]]:
+        """How many points there are, and how many of them have each vector."""
+        points = self.read(lambda shard: shard.info()).points_count
+        vectors = {}
+        for name in (*self.dense, *self.sparse):
+            vectors[name] = self._having(name) if points else 0
+        return points, vectors
+
+    def _having(self, vector: str) -> int:
+        request = engine.CountRequest(False, engine.Filter(must=[engine.HasVectorCondition(vector)]))
+        return self.read(lambda shard: shard.count(request))
+
+    def flush(self) -> None:
+        """Bring the segments to disk, so that less of the log is replayed and a power cut costs nothing."""
+        with self.lock:
+            if self._shard is not None and self.dirty_since is not None:
+                self.dirty_since = None
+                self._shard.flush()
+
+    def close(self) -> None:
+        """Flush and let go of the shard."""
+        with self.lock:
+            if self._shard is not None:
+                self._shard.close()
+                self._shard = None
+            self._operations.close()
+
+    def remove(self) -> None:
+        """Delete everything: first the file that says the collection is there."""
+        with self.lock:
+            self.deleted = True
+            (self.folder / "collection.json").unlink()
+            sync_folder(self.folder)
+            self.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def described(schema: Any) -> dict[str, Any]:
+    """An index to be made, in the form in which the engine reports it."""
+    if isinstance(schema, engine.PayloadSchemaType):
+        return {"data_type": to_json(schema)}
+    kind = type(schema).__name__.removesuffix("IndexParams").lower()
+    return {"data_type": kind, "params": _params(kind, schema)}
+
+
+def _params(kind: str, schema: Any) -> dict[str, Any]:
+    # A server always writes these three of an integer index, as null where they were not given.
+    always = dict.fromkeys(("is_principal", "lookup", "range")) if kind == "integer" else {}
+    given: dict[str, Any] = to_json(schema)
+    return always | {"type": kind} | given
+
+
+def index_json(index: Any) -> dict[str, Any]:
+    """An index as the engine reports it, without the number of points."""
+    kind = to_json(index.data_type)
+    found: dict[str, Any] = {"data_type": kind}
+    if index.params is not None:
+        found["params"] = _params(kind, index.params)
+    return found
+
+
+class Store:
+    """Every collection and alias of one data folder. Only one process may have a folder open."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = FolderLock(folder)
+        self.folder = folder
+        self.lock = threading.RLock()
+        self._making: set[str] = set()
+        (folder / "collections").mkdir(exist_ok=True)
+        self.collections: dict[str, Collection] = {}
+        for path in sorted((folder / "collections").iterdir()):
+            if (path / "collection.json").exists():
+                collection = Collection.open(path)
+                self.collections[collection.name] = collection
+            else:
+                shutil.rmtree(path)
+        aliases = folder / "aliases.json"
+        self.aliases: dict[str, str] = read_json(aliases) if aliases.exists() else {}
+        # A crash between deleting a collection and writing the aliases leaves an alias of nothing.
+        self.aliases = {alias: name for alias, name in self.aliases.items() if name in self.collections}
+
+    def get(self, name: str) -> Collection:
+        """The collection of that name or alias."""
+        found = self.collections.get(name) or self.collections.get(self.aliases.get(name, ""))
+        if found is None:
+            raise NotFound.collection(name)
+        return found
+
+    @contextmanager
+    def _reserve(self, name: str) -> Iterator[None]:
+        with self.lock:
+            if name in self.collections or name in self._making:
+                raise WrongInput(f"Collection `{name}` already exists!", status=409)
+            if name in self.aliases:
+                raise WrongInput(
+                    f"Can't create collection with name {name}. Alias with the same name already exists"
+                )
+            self._making.add(name)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._making.discard(name)
+
+    def create(self, name: str, config: dict[str, Any]) -> Collection:
+        """Make a collection."""
+        with self._reserve(name):
+            collection = Collection.create(self.folder / "collections" / uuid.uuid4().hex, name, config)
+            with self.lock:
+                self.collections[name] = collection
+            return collection
+
+    def delete(self, name: str) -> bool:
+        """Delete a collection and its aliases; whether there was one."""
+        with self.lock:
+            collection = self.collections.pop(self.aliases.get(name, name), None)
+            if collection is None:
+                return False
+            left = {alias: target for alias, target in self.aliases.items() if target != collection.name}
+            if left != self.aliases:
+                self.set_aliases(left)
+        collection.remove()
+        return True
+
+    def set_aliases(self, aliases: dict[str, str]) -> None:
+        """Replace all aliases in one step."""
+        with self.lock:
+            write_json(self.folder / "aliases.json", aliases)
+            self.aliases = aliases
+
+    def flush_idle(self) -> None:
+        """Flush what was written a while ago."""
+        for collection in list(self.collections.values()):
+            since = collection.dirty_since
+            if since is not None and time.monotonic() - since > IDLE_FLUSH_SECONDS:
+                collection.flush()
+
+    def close(self) -> None:
+        """Flush and close everything."""
+        for collection in self.collections.values():
+            collection.close()
+        self._lock.release()
