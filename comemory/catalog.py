@@ -12,7 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from comemory.errors import InvalidNameError
 from comemory.indexes import PAYLOAD_INDEXES, IndexSpec
+from comemory.naming import CollectionName
 from comemory.specs import Spec
 
 __all__ = [
@@ -41,8 +43,6 @@ DeletionPolicy = Literal["delete_if_empty", "retain", "delete"]
 
 RESERVED_METADATA = frozenset({"managed_by", "stack", "schema_version", "deletion_policy", "embedding_model"})
 """Metadata keys that are written from other properties, and cannot be declared by hand."""
-
-_NAME = re.compile(r"^cm_(?P<type>[a-z0-9]+)_(?P<dim>[0-9]+)_v(?P<version>[0-9]+)$")
 
 
 class HnswSpec(Spec):
@@ -208,12 +208,12 @@ class CollectionSpec(Spec):
         reserved = sorted(RESERVED_METADATA & (self.metadata or {}).keys())
         if reserved:
             raise ValueError(f"metadata key {reserved[0]!r} of {self.name} is written by this tool; take it out")
-        if (match := _NAME.match(self.name)) is not None:
+        if (dim := _dimension_in(self.name)) is not None:
             checked = {"dense": self.vectors["dense"]} if "dense" in self.vectors else self.vectors
             for vector, spec in checked.items():
-                if spec.size != int(match["dim"]):
+                if spec.size != dim:
                     raise ValueError(
-                        f"the name {self.name} says {match['dim']} dimensions, but the size of its vector "
+                        f"the name {self.name} says {dim} dimensions, but the size of its vector "
                         f"{vector!r} is {spec.size}; they must be equal"
                     )
         return self
@@ -243,6 +243,14 @@ class CollectionSpec(Spec):
         `cm_text_1024_v2`.
         """
         return next_version(self.name)
+
+
+def _dimension_in(name: str) -> int | None:
+    """The dimension that a name of the convention says, whatever its type; None for another name."""
+    try:
+        return CollectionName.parse(name, types=name.split("_")[1:2]).dim
+    except InvalidNameError:
+        return None
 
 
 def next_version(name: str) -> str:

@@ -32,6 +32,8 @@ PARAMETERS: dict[IndexType, frozenset[str]] = {
 }
 """The parameters that each index type takes."""
 
+_ALL = frozenset().union(*PARAMETERS.values())
+
 
 class StopwordsSpec(Spec):
     """Words that a text index leaves out: whole languages ("english") and words of one's own."""
@@ -89,7 +91,7 @@ class IndexSpec(Spec):
 
     def parameters(self) -> dict[str, Any]:
         """The declared parameters, without field and type, as plain JSON values."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={"field", "type"})
+        return self.model_dump(mode="json", exclude_none=True, include=set(_ALL))
 
     def field_schema(self) -> dict[str, Any]:
         """The `field_schema` of Qdrant's create-index request."""

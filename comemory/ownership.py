@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from comemory.payload import SCHEMA_VERSION
+
 MANAGED_BY = "comemory"
-SCHEMA_VERSION = "cm_payload_v1"
 
 Standing = Literal["ours", "unowned", "foreign"]
 
