@@ -10,27 +10,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 
-from comemory.catalog import (
-    CollectionSpec,
-    DeletionPolicy,
-    Distance,
-    HnswSpec,
-    OptimizersSpec,
-    QuantizationSpec,
-    SparseVectorSpec,
-    StrictModeSpec,
-    VectorSpec,
-)
+from comemory.declaration import CollectionSettings, Declared
 from comemory.errors import CoMemoryError
-from comemory.indexes import PAYLOAD_INDEXES, IndexSpec
+from comemory.indexes import PAYLOAD_INDEXES
 from comemory.naming import DEFAULT_TYPES, CollectionName
-from comemory.profiles import ProfileName, declare
 from comemory.specs import Spec
 
 NAMESPACE = "comemory"
@@ -39,13 +27,6 @@ DEFAULT_PORT = 6333
 
 class ConfigurationError(Exception):
     """The stack configuration is wrong; the text has one line per key that is."""
-
-
-def _metric(value: object) -> object:
-    return value.capitalize() if isinstance(value, str) else value
-
-
-Metric = Annotated[Distance, BeforeValidator(_metric)]
 
 
 def checked_address(value: str) -> str:
@@ -101,96 +82,11 @@ class EndpointSettings(Spec):
             raise ConfigurationError(f"the address in QDRANT_URL {error}") from error
 
 
-class CollectionSettings(Spec):
-    """One collection: an embedding space, its tuning, and the indexes it has beside the standard ones."""
-
-    name: str = Field(description="`cm_<type>_<dim>_v<version>`, for example `cm_text_1024_v1`.")
-    embedding_model: str = Field(
-        min_length=1, description="Model that makes the vectors; written to the collection's metadata."
-    )
-    dimension: int = Field(ge=1, le=65536, description="Size of the vectors; must equal the dimension in the name.")
-    metric: Metric = Field("Cosine", description="How vectors are compared.")
-    profile: ProfileName = Field(
-        "multitenant", description="Tuning profile; see below. Keys given here override it."
-    )
-    vector: dict[str, Any] | None = Field(
-        None,
-        description="Overrides of the vector `dense`: `datatype`, `on_disk`, `hnsw_config`, `quantization_config`.",
-    )
-    vectors: dict[str, VectorSpec] | None = Field(None, description="Further named vectors beside `dense`.")
-    sparse_vectors: dict[str, SparseVectorSpec] | None = Field(None, description="Named sparse vectors.")
-    hnsw_config: HnswSpec | None = Field(None, description="The graph.")
-    optimizers_config: OptimizersSpec | None = Field(None, description="The optimizers.")
-    quantization_config: QuantizationSpec | None = Field(None, description="The quantization.")
-    strict_mode_config: StrictModeSpec | None = Field(None, description="What the server refuses.")
-    on_disk_payload: bool | None = Field(None, description="Keep payloads on disk and not in memory.")
-    shard_number: int | None = Field(None, ge=1, description="Shards; fixed once the collection exists.")
-    sharding_method: Literal["auto", "custom"] | None = Field(
-        None, description="How points are spread over shards."
-    )
-    replication_factor: int | None = Field(None, ge=1, description="Copies of each shard.")
-    write_consistency_factor: int | None = Field(None, ge=1, description="Copies that must acknowledge a write.")
-    metadata: dict[str, Any] | None = Field(None, description="Metadata of your own.")
-    indexes: tuple[IndexSpec, ...] = Field(
-        (),
-        description="Payload indexes beside the standard ones. A standard field may be named to give it parameters "
-        "(such as `on_disk`), not another type.",
-    )
-    alias: str | None = Field(None, min_length=1, max_length=255, description="Another name for the collection.")
-    deletion_policy: DeletionPolicy = Field(
-        "delete_if_empty",
-        description="When the collection leaves the program: refuse while it holds points, leave it on the server "
-        "(`retain`), or delete it with its data (`delete`).",
-    )
-    adopt: bool = Field(False, description="Take over a collection of that name that no stack made.")
-
-    @model_validator(mode="after")
-    def _dense_is_declared_once(self) -> Self:
-        if "dense" in (self.vectors or {}):
-            raise ValueError("`vectors` names 'dense', which dimension and metric declare; use `vector` to tune it")
-        return self
-
-    def spec(self) -> CollectionSpec:
-        """The collection as the domain declares it. Raises `pydantic.ValidationError`."""
-        explicit = self.model_dump(
-            mode="json",
-            exclude_none=True,
-            exclude={"name", "dimension", "metric", "profile", "vector", "indexes", "alias"},
-        )
-        return declare(
-            self.name,
-            size=self.dimension,
-            distance=self.metric,
-            profile=self.profile,
-            vector=self.vector,
-            **explicit,
-        )
-
-    def all_indexes(self) -> tuple[IndexSpec, ...]:
-        """The standard payload indexes, with those given here added or put in their place."""
-        given = {index.field: index for index in self.indexes}
-        standard = [_merged(index, given.pop(index.field, None)) for index in PAYLOAD_INDEXES]
-        return (*standard, *given.values())
-
-
-def _merged(standard: IndexSpec, given: IndexSpec | None) -> IndexSpec:
-    return standard if given is None else IndexSpec.model_validate({**standard.declared(), **given.declared()})
-
-
 DEFAULT_COLLECTIONS = (
     CollectionSettings(name="cm_text_1024_v1", embedding_model="cohere-embed-v3", dimension=1024),
     CollectionSettings(name="cm_code_768_v1", embedding_model="jina-embeddings-v2-base-code", dimension=768),
     CollectionSettings(name="cm_mm_512_v1", embedding_model="clip-vit-base-patch32", dimension=512),
 )
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A collection with its indexes and alias, ready to be made."""
-
-    spec: CollectionSpec
-    indexes: tuple[IndexSpec, ...]
-    alias: str | None
 
 
 class StackSettings(Spec):

@@ -11,6 +11,8 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 from urllib.parse import quote
 
@@ -175,6 +177,22 @@ class Session:
     def version(self) -> str:
         """The server's version, such as `1.19.0`."""
         return str(self.request("GET", "/")["version"])
+
+    def date(self) -> datetime | None:
+        """The server's clock, from the `Date` header of an answer (to the second), or None when it sends none.
+
+        Raises:
+            Unreachable: there is no answer; it is not asked again.
+        """
+        self.traffic.add(requests=1)
+        try:
+            answer = self._http.get("/")
+        except httpx.TransportError as error:
+            raise Unreachable(f"Qdrant at {self.url} gave no answer: {error}.") from None
+        try:
+            return parsedate_to_datetime(answer.headers["date"])
+        except (KeyError, ValueError):
+            return None
 
     def collections(self) -> list[str]:
         """The names of all collections, sorted."""
