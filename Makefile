@@ -22,6 +22,46 @@ $(STAMP): requirements/dev.lock
 .PHONY: venv
 venv: $(STAMP)  ## create the virtual environment with the locked packages
 
+.PHONY: up
+up: $(STAMP)  ## set everything up: Pulumi CLI, laptop endpoint (or QDRANT_URL), `pulumi up`, sample memory
+	@$(RUN) -m tools up
+
+.PHONY: preview
+preview: $(STAMP)  ## show what `make up` would change
+	@$(RUN) -m tools preview
+
+.PHONY: sample
+sample: $(STAMP)  ## load the sample memory (on a server of QDRANT_URL only this does it)
+	@$(RUN) -m tools sample
+
+# The words reach the program by its environment, so that no quote in a question is read by a shell.
+.PHONY: ask
+ask: export Q := $(value Q)
+ask: export AS := $(value AS)
+ask: $(STAMP)  ## ask the sample memory: make ask Q="when does a point expire?" AS=agt_helion
+	@$(RUN) -m tools ask
+
+.PHONY: questions
+questions: $(STAMP)  ## three questions, each asked by two that may not read the same
+	@$(RUN) -m tools questions
+
+.PHONY: down
+down: export CONFIRM := $(value CONFIRM)
+down: $(STAMP)  ## destroy the stack and stop the endpoint; asks before points go (CONFIRM=yes answers)
+	@$(RUN) -m tools down
+
+.PHONY: endpoint
+endpoint: $(STAMP)  ## start the laptop endpoint only (COMEMORY_PORT, default 6333)
+	@$(RUN) -m tools endpoint
+
+.PHONY: stop
+stop: $(STAMP)  ## stop the laptop endpoint; its data stay
+	@$(RUN) -m tools stop
+
+.PHONY: pulumi
+pulumi: $(STAMP)  ## find, download or build the Pulumi CLI, and print where it is
+	@$(RUN) -m tools.pulumi_cli
+
 .PHONY: lint
 lint: $(STAMP)  ## ruff, mypy (strict) and the arrows between packages
 	$(VENV)/bin/ruff check .
@@ -30,8 +70,27 @@ lint: $(STAMP)  ## ruff, mypy (strict) and the arrows between packages
 	$(VENV)/bin/lint-imports --no-cache
 
 .PHONY: test
-test: $(STAMP)  ## run the tests
-	$(RUN) -m pytest
+test: pulumi  ## run the tests against an embedded endpoint (ARGS="-k alias" chooses)
+	env -u QDRANT_URL -u QDRANT_API_KEY $(RUN) -m pytest $(ARGS)
+
+.PHONY: test-server
+test-server: $(STAMP)  ## run the same tests against the server of QDRANT_URL (they make and remove collections there)
+	@test -n "$$QDRANT_URL" || { echo "QDRANT_URL is not set; for example: QDRANT_URL=http://127.0.0.1:6333 make test-server" >&2; exit 2; }
+	@$(MAKE) --no-print-directory pulumi
+	$(RUN) -m pytest $(ARGS)
+
+.PHONY: bench
+bench: pulumi  ## measure what has a limit, print a row for each, fail when one is short
+	@$(RUN) -m benchmarks
+
+.PHONY: docs
+docs: $(STAMP)  ## write the generated pages of docs/ anew
+	@$(RUN) -m tools.configuration_reference
+
+.PHONY: clean
+clean:  ## stop the endpoint and remove what was made here: .local (with its data), caches, the virtual environment
+	@if [ -x $(RUN) ] && [ -d .local ]; then $(RUN) -m tools stop; fi
+	rm -rf .local Pulumi.local.yaml .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache $(VENV)
 
 .PHONY: lock
 lock:  ## make requirements/*.lock anew from pyproject.toml

@@ -72,7 +72,7 @@ def ask(place: Workplace) -> None:
     server = choose(place)
     if not question:
         raise StepError('no question given; type for example: make ask Q="when does a point expire?" AS=agt_helion')
-    _sample(place, server.url, "ask", question, *(["--as", who] if who else []))
+    _sample(place, server.url, "ask", *(["--as", who] if who else []), "--", question)
 
 
 def questions(place: Workplace) -> None:
