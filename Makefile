@@ -36,8 +36,8 @@ sample: $(STAMP)  ## load the sample memory (on a server of QDRANT_URL only this
 
 # The words reach the program by its environment, so that no quote in a question is read by a shell.
 .PHONY: ask
-ask: export Q := $(value Q)
-ask: export AS := $(value AS)
+ask: override export Q := $(value Q)
+ask: override export AS := $(value AS)
 ask: $(STAMP)  ## ask the sample memory: make ask Q="when does a point expire?" AS=agt_helion
 	@$(RUN) -m tools ask
 
