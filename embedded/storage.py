@@ -264,9 +264,9 @@ class Store:
             return collection
 
     def delete(self, name: str) -> bool:
-        """Delete a collection and its aliases; whether there was one."""
+        """Delete a collection by its own name, and its aliases; whether there was one."""
         with self.lock:
-            collection = self.collections.pop(self.aliases.get(name, name), None)
+            collection = self.collections.pop(name, None)
             if collection is None:
                 return False
             left = {alias: target for alias, target in self.aliases.items() if target != collection.name}

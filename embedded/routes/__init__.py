@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedded.routes import aliases, collections, indexes, points, query, service, unsupported, writes
+from embedded.routes import aliases, collections, indexes, points, query, service, unsupported, vectors, writes
 from embedded.routes.base import Route
 
 table: list[Route] = [
@@ -11,6 +11,7 @@ table: list[Route] = [
     *collections.ROUTES,
     *indexes.ROUTES,
     *points.ROUTES,
+    *vectors.ROUTES,
     *writes.ROUTES,
     *query.ROUTES,
     *unsupported.ROUTES,
