@@ -1,0 +1,40 @@
+"""The commands put together."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from ops.cli import collections, doctor, plan, settings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Keep the memory collections of agent teams in order: retention, duplicates, audit, numbers.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Take the options that belong to no command."""
+    if show_version:
+        typer.echo(f"comemory {installed_version()}")
+        raise typer.Exit
+
+
+def installed_version() -> str:
+    """The version of the installed package, or `unknown` in a checkout that is not installed."""
+    try:
+        return version("comemory")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+app.command()(collections.collections)
+app.command()(doctor.doctor)
+app.command()(plan.plan)
+app.add_typer(settings.app, name="settings")

@@ -1,0 +1,75 @@
+"""Running one job from the command line: what would go is shown first, and nothing is deleted unasked."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import typer
+
+from ops.cli import output
+from ops.errors import SettingsError
+from ops.jobs import registry
+from ops.jobs.base import Selection
+from ops.jobs.registry import Registered
+from ops.report import JobReport
+from ops.settings import Settings
+from ops.signals import run_interruptibly
+
+DONE, FAILED, USAGE, PARTIAL, FOUND = 0, 1, 2, 3, 4
+_CODES = {"success": DONE, "failed": FAILED, "partial": PARTIAL}
+
+
+def execute(
+    registered: Registered,
+    settings: Settings,
+    selected: Selection,
+    *,
+    deletes: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+    as_json: bool = False,
+    exit_code: bool = False,
+) -> None:
+    """Run the job, print its report, and exit with the code that says how it went.
+
+    Raises:
+        SettingsError: it would delete, and there is neither `--yes` nor a person to ask.
+    """
+    if deletes and not dry_run and not yes:
+        _ask(registered, settings, selected, as_json=as_json)
+    result = _run(registered, settings, selected, dry_run=dry_run)
+    if as_json:
+        output.print_json(result.to_json())
+    else:
+        output.report(result)
+    code = _CODES[result.outcome]
+    raise typer.Exit(FOUND if exit_code and code == DONE and result.found else code)
+
+
+def _run(registered: Registered, settings: Settings, selected: Selection, *, dry_run: bool) -> JobReport:
+    stop = threading.Event()
+    with output.progress() as progress:
+        return run_interruptibly(
+            lambda: registry.run(
+                registered, settings, selection=selected, dry_run=dry_run, stop=stop, progress=progress
+            ),
+            stop,
+            lambda: output.tell("Ending after the batch under way; once more ends at once."),
+        )
+
+
+def _ask(registered: Registered, settings: Settings, selected: Selection, *, as_json: bool) -> None:
+    name = registered.job.name
+    if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise SettingsError(
+            f"{name} deletes points, and there is nobody to ask: give --yes to delete, or --dry-run to see what "
+            "would go. Nothing was done."
+        )
+    found = _run(registered, settings, selected, dry_run=True)
+    output.report(found)
+    if found.found == 0:
+        raise typer.Exit(_CODES[found.outcome])
+    if not typer.confirm(f"Delete these {found.found:,} points from {settings.qdrant.url}?", err=True):
+        output.tell("Nothing was deleted.")
+        raise typer.Exit(DONE)

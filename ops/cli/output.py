@@ -1,0 +1,114 @@
+"""What the command line prints: tables and JSON on stdout, progress and problems on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ops.jobs import base
+from ops.report import JobReport
+
+WIDTH_OF_A_FILE = 200
+"""Columns when stdout is no terminal; rich would take 80 and cut names."""
+
+
+def console() -> Console:
+    """Stdout, as wide as the terminal."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE, highlight=False, soft_wrap=False)
+
+
+def tell(sentence: str) -> None:
+    """A sentence for the person, on stderr."""
+    sys.stderr.write(f"{sentence}\n")
+
+
+def print_json(value: Any) -> None:
+    """The one JSON document of `--json`."""
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+    """A plain table; `right` names the columns of numbers."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(_plain(cell) for cell in row))
+    console().print(made)
+
+
+def report(result: JobReport) -> None:
+    """The table of a run or dry run, its sum, and what went wrong."""
+    rows = [
+        (
+            row.collection,
+            row.tenant,
+            row.scope,
+            row.reason,
+            f"{row.count:,}",
+            _day(row.oldest),
+            ", ".join(row.examples),
+        )
+        for row in result.rows
+    ]
+    if rows:
+        table(
+            ("collection", "tenant", "scope", "reason", "how many", "oldest", "examples"), rows, right=["how many"]
+        )
+    console().print(summary(result), markup=False)
+    for problem in result.problems:
+        tell(problem.message)
+
+
+def summary(result: JobReport) -> str:
+    """One line under the table, such as `ttl: 12 found, 12 handled in 1 batch, 9 requests, 0.1 s`."""
+    finished = result.finished or result.started
+    parts = [f"{result.found:,} found"]
+    if not result.dry_run:
+        parts.append(f"{result.handled:,} handled in {result.batches} batches")
+    if result.skipped:
+        parts.append(f"{result.skipped:,} left alone")
+    parts.append(f"{result.requests} requests, {(finished - result.started).total_seconds():.1f} s")
+    ended = f"; ended early: {result.stopped}" if result.stopped else ""
+    dry = " (dry run: nothing was changed)" if result.dry_run else ""
+    return f"{result.job}: {', '.join(parts)}{ended}{dry}"
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[base.Progress], None]]:
+    """A function that shows progress on stderr when that is a terminal, and does nothing when it is not."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    bars = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+    tasks: dict[tuple[str, str], Any] = {}
+
+    def show(step: base.Progress) -> None:
+        key = (step.collection, step.step)
+        if key not in tasks:
+            tasks[key] = bars.add_task(f"{step.collection} {step.step}", total=step.total)
+        bars.update(tasks[key], completed=step.done, total=step.total)
+
+    with bars:
+        yield show
+
+
+def _plain(cell: str) -> str:
+    """Data is no markup: a tenant named `[red]` is shown as it is, and a terminal gets no control characters."""
+    safe = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cell)
+    return safe.replace("[", r"\[")
+
+
+def _day(moment: datetime | None) -> str:
+    return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M")

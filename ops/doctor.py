@@ -1,0 +1,161 @@
+"""What `comemory doctor` looks at: each check says what it found and, when it is not well, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import uuid4
+
+from qdrant_client import models
+
+from comemory.catalog import PAYLOAD_INDEXES
+from comemory.drift import IndexMissing, IndexUnexpected, compare_indexes
+from comemory.live import LiveCollection
+from ops.errors import OpsError, Unauthorized
+from ops.jobs.base import utc_now
+from ops.session import Session
+from ops.settings import Settings
+
+OLDEST = (1, 16)
+"""The oldest Qdrant that is supported: collections have metadata since then."""
+
+NEWEST_TESTED = (1, 19)
+CLOCK_WARNING = 5.0
+"""Seconds that two clocks may differ; the server tells its own to the second only."""
+
+CLOCK_FAILURE = 300.0
+"""Seconds of difference from which points are deleted noticeably too early or too late."""
+
+Verdict = Literal["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at; `advice` says what to do when it is not well."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+
+def examine(settings: Settings, session: Session, *, now: Callable[[], datetime] = utc_now) -> Iterator[Check]:
+    """All checks, in the order in which to mend what they find; without a connection only the first."""
+    try:
+        version = session.version()
+    except OpsError as error:
+        yield Check(
+            "connection",
+            "failed",
+            str(error),
+            "Check qdrant.url, and that the server runs and is reached from here.",
+        )
+        return
+    yield Check("connection", "ok", f"{settings.qdrant.url} answers")
+    yield _version(version)
+    yield _clock(session, now)
+    try:
+        names = [name for name in session.collections() if settings.collections.ours(name)]
+    except OpsError as error:
+        yield Check(
+            "key: read", "failed", str(error), "Put a valid key in the file that qdrant.api_key_file names."
+        )
+        return
+    yield Check("key: read", "ok", "collections can be listed")
+    yield _write(session, names)
+    if not names:
+        yield Check(
+            "collections", "warning", "no collection is looked after",
+            "Declare one and run `pulumi up`, or name yours in collections.include.",
+        )  # fmt: skip
+        return
+    yield Check("collections", "ok", f"{len(names)} looked after: {', '.join(names)}")
+    for name in names:
+        yield from _collection(session, name)
+
+
+def _version(version: str) -> Check:
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    least = ".".join(map(str, OLDEST))
+    if len(numbers) < 2:
+        return Check("version", "warning", f"'{version}' is no version", f"Use Qdrant {least} or newer.")
+    if numbers < OLDEST:
+        return Check("version", "failed", f"Qdrant {version} is too old", f"Upgrade to {least} or newer.")
+    if numbers > NEWEST_TESTED:
+        newest = ".".join(map(str, NEWEST_TESTED))
+        return Check(
+            "version", "warning", f"Qdrant {version} is newer than the newest tested, {newest}",
+            "Look at the release notes, and at a dry run of each job, before relying on it.",
+        )  # fmt: skip
+    return Check("version", "ok", f"Qdrant {version}")
+
+
+def _clock(session: Session, now: Callable[[], datetime]) -> Check:
+    before = now()
+    try:
+        there = session.date()
+    except OpsError as error:
+        return Check("clock", "warning", str(error), "Run the doctor again.")
+    if there is None:
+        return Check("clock", "warning", "the server does not tell its time", "Check that both machines use NTP.")
+    middle = before + (now() - before) / 2
+    skew = (middle - there).total_seconds()
+    # The header is cut to the second, so half a second is expected.
+    if abs(skew - 0.5) <= CLOCK_WARNING:
+        return Check("clock", "ok", f"this machine and the server differ by less than {CLOCK_WARNING:.0f} s")
+    found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the server"
+    verdict: Verdict = "failed" if abs(skew) > CLOCK_FAILURE else "warning"
+    return Check("clock", verdict, found, "Retention goes by this machine's clock: set both by NTP.")
+
+
+def _write(session: Session, names: list[str]) -> Check:
+    """A deletion of a point that does not exist needs the right to delete, and changes nothing."""
+    if not names:
+        return Check("key: write", "warning", "not checked: there is no collection to try it on", "See below.")
+    nobody = models.Filter(must=[models.HasIdCondition(has_id=[str(uuid4())])])
+    try:
+        session.delete(names[0], nobody)
+    except Unauthorized as error:
+        return Check(
+            "key: write", "failed", str(error),
+            "Jobs that delete need a key that may write; a read-only key is enough for audit, census and dry runs.",
+        )  # fmt: skip
+    except OpsError as error:
+        return Check("key: write", "warning", str(error), "Mend this, then run the doctor again.")
+    return Check("key: write", "ok", f"points of {names[0]} can be deleted")
+
+
+def _collection(session: Session, name: str) -> Iterator[Check]:
+    try:
+        live = LiveCollection.from_rest(name, session.collection(name))
+    except OpsError as error:
+        yield Check(name, "failed", str(error), "Mend this, then run the doctor again.")
+        return
+    strict = bool((live.settings.get("strict_mode_config") or {}).get("enabled"))
+    wrong = [c for c in compare_indexes(live, PAYLOAD_INDEXES) if not isinstance(c, IndexUnexpected)]
+    for change in wrong:
+        missing = isinstance(change, IndexMissing)
+        yield Check(
+            f"{name}: indexes",
+            "failed" if strict and missing else "warning",
+            change.text.removeprefix(f"{name}: "),
+            "Run `pulumi up`, which builds it; "
+            + ("until then strict mode refuses filters on it." if strict else "until then filters on it are slow."),
+        )
+    if not wrong:
+        yield Check(f"{name}: indexes", "ok", f"all {len(PAYLOAD_INDEXES)} payload indexes are there")
+    if strict:
+        yield Check(f"{name}: strict mode", "ok", "on")
+    else:
+        yield Check(
+            f"{name}: strict mode", "warning", "off: one unindexed filter can slow the server for everybody",
+            "Set strict_mode_config.enabled in the declaration of the collection and run `pulumi up`.",
+        )  # fmt: skip
+    if live.status != "green":
+        yield Check(
+            f"{name}: status", "warning", f"it is {live.status}",
+            "Yellow passes by itself while the server optimizes; at red, read the server's log.",
+        )  # fmt: skip
