@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from qdrant_client import models
 
-from comemory.filters import Condition, at_most_one, every, is_empty, matches, matches_any
+from comemory.filters import Condition, at_most_one, either, every, is_empty, matches, matches_any
 from comemory.payload import SCHEMA_VERSION, Reason
 from comemory.times import EARLIEST, LATEST, parse_time
 
@@ -151,22 +151,53 @@ def expired_filter(
         tenant_id: only this tenant's points; None means everybody's.
         scope: only points of this scope; None means all.
     """
+    return any_expired_filter(
+        now, (ttl_days,), grace=grace, exempt_tags=exempt_tags, tenant_id=tenant_id, scope=scope
+    )
+
+
+def any_expired_filter(
+    now: datetime,
+    ttl_days: Collection[int],
+    *,
+    grace: timedelta = timedelta(0),
+    exempt_tags: Collection[str] = DEFAULT_EXEMPT_TAGS,
+    tenant_id: str | None = None,
+    scope: str | None = None,
+) -> models.Filter:
+    """The points with one of these `ttl_days` that are expired at `now`; as many filters of one value in one.
+
+    Args:
+        now: a time with a zone.
+        ttl_days: one or more values that occur in the collection, from 1.
+        grace: how much longer than its time a point is kept.
+        exempt_tags: points with one of these tags are kept.
+        tenant_id: only this tenant's points; None means everybody's.
+        scope: only points of this scope; None means all.
+    """
+    if not ttl_days:
+        raise ValueError("ttl_days is empty; expected at least one whole number from 1")
+    must: list[Condition] = []
+    if tenant_id is not None:
+        must.append(matches("tenant_id", tenant_id))
+    if scope is not None:
+        must.append(matches("scope", scope))
+    due = [_due(now, days, grace) for days in ttl_days]
+    must += due[0] if len(due) == 1 else [either(*(every(*conditions) for conditions in due))]
+    must += [*_OF_SCHEMA, at_most_one("ttl_days"), at_most_one("created_at")]
+    return models.Filter(must=must, must_not=[matches_any("tags", tuple(exempt_tags))] if exempt_tags else None)
+
+
+def _due(now: datetime, ttl_days: int, grace: timedelta) -> tuple[Condition, ...]:
     if isinstance(ttl_days, bool) or not isinstance(ttl_days, int) or ttl_days < 1:
         raise ValueError(f"ttl_days is {ttl_days!r}; expected a whole number from 1")
     try:
         until = _cutoff(now, grace) - timedelta(days=ttl_days) + timedelta(microseconds=1)
     except OverflowError:
         until = EARLIEST
-    must: list[Condition] = []
-    if tenant_id is not None:
-        must.append(matches("tenant_id", tenant_id))
-    if scope is not None:
-        must.append(matches("scope", scope))
     # A range, not a match: a match finds 7.0 only where there is an index.
-    must.append(models.FieldCondition(key="ttl_days", range=models.Range(gte=ttl_days, lte=ttl_days)))
-    must.append(_created(max(until, EARLIEST), inclusive=False))
-    must += [*_OF_SCHEMA, at_most_one("ttl_days"), at_most_one("created_at")]
-    return models.Filter(must=must, must_not=[matches_any("tags", tuple(exempt_tags))] if exempt_tags else None)
+    span = models.FieldCondition(key="ttl_days", range=models.Range(gte=ttl_days, lte=ttl_days))
+    return span, _created(max(until, EARLIEST), inclusive=False)
 
 
 def invalid_retention_filter(*, tenant_id: str | None = None, scope: str | None = None) -> models.Filter:

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from ops import lease as leases
 from ops import logs, signals
 from ops.errors import OpsError
+from ops.exposition import Exposition
 from ops.http import HttpServer, application
 from ops.jobs import registry
 from ops.jobs.base import Progress, utc_now
@@ -54,7 +55,7 @@ class Daemon:
         jobs: Sequence[Registered],
         *,
         results: Results,
-        metrics: CollectorRegistry,
+        metrics: CollectorRegistry | Exposition,
         probe_seconds: float = PROBE_SECONDS,
     ) -> None:
         self._settings = settings

@@ -28,19 +28,27 @@ class CollectionGone(OpsError):
 
 
 class IndexRequired(OpsError):
-    """Strict mode refused a filter because a payload index is missing (400)."""
+    """A filter in strict mode, a facet or an order was refused because a payload index is missing (400)."""
 
     def __init__(self, collection: str, field: str) -> None:
         self.collection = collection
         self.field = field
         super().__init__(
-            f"Collection '{collection}' is in strict mode and has no payload index on '{field}'; "
-            "create it (`pulumi up` does) and run again."
+            f"Collection '{collection}' has no fitting payload index on '{field}', and the server refuses to do "
+            "without one; create it (`pulumi up` does) and run again."
         )
 
 
 class Refused(OpsError):
     """Qdrant refused the request for another reason; the text is the server's own."""
+
+
+class PageTooLarge(Refused):
+    """Strict mode allows fewer points in one answer (400); `limit` is how many."""
+
+    def __init__(self, collection: str, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"Collection '{collection}' allows at most {limit} points in one answer (strict mode).")
 
 
 class Stopped(OpsError):

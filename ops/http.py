@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from ops.errors import OpsError, SettingsError
+from ops.exposition import Exposition
 from ops.settings import HttpSettings
 
 Endpoint = Callable[[Request], Response]
@@ -27,7 +28,7 @@ Endpoint = Callable[[Request], Response]
 
 def application(
     *,
-    metrics: CollectorRegistry,
+    metrics: CollectorRegistry | Exposition,
     ready: Callable[[], list[str]],
     status: Callable[[], dict[str, Any]],
     token: SecretStr | None = None,
@@ -42,8 +43,13 @@ def application(
     """
 
     def serve_metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics), headers={"content-type": content_type})
+        accept = request.headers.get("accept", "")
+        if isinstance(metrics, Exposition):
+            text, content_type = metrics.render(accept)
+        else:
+            encode, content_type = choose_encoder(accept)
+            text = encode(metrics)
+        return Response(text, headers={"content-type": content_type})
 
     def serve_health(_: Request) -> Response:
         return PlainTextResponse("ok\n")

@@ -22,7 +22,7 @@ import tenacity
 from pydantic import SecretStr
 from qdrant_client import models
 
-from ops.errors import CollectionGone, IndexRequired, Refused, Unauthorized, Unreachable
+from ops.errors import CollectionGone, IndexRequired, PageTooLarge, Refused, Unauthorized, Unreachable
 
 PointId = int | str
 Json = Any
@@ -34,7 +34,12 @@ BUSY = frozenset({408, 429, 500, 502, 503, 504})
 FACET_PAGE = 10_000
 """How many distinct values one facet request asks for; the server's own default is 10."""
 
-_MISSING_INDEX = re.compile(r'Index required but not found for \\?"([^"\\]+)\\?"')
+_MISSING_INDEX = re.compile(
+    r"""Index required but not found for \\?"([^"\\]+)"""
+    r"|No appropriate index for faceting: `([^`]+)`"
+    r"|No range index for `order_by` key: `([^`]+)`"
+)
+_LIMIT = re.compile(r'Limit exceeded \d+ > (\d+) for \\?"limit')
 
 
 class _Busy(Exception):
@@ -161,7 +166,10 @@ class Session:
         said = decoded["status"]["error"] if isinstance(decoded, dict) and "status" in decoded else str(decoded)
         missing = _MISSING_INDEX.search(said)
         if missing:
-            raise IndexRequired(collection, missing.group(1))
+            raise IndexRequired(collection, next(field for field in missing.groups() if field))
+        too_many = _LIMIT.search(said)
+        if too_many:
+            raise PageTooLarge(collection, int(too_many.group(1)))
         if status == httpx.codes.UNAUTHORIZED:
             raise Unauthorized(
                 f"Qdrant at {self.url} refused the API key: {said}. Check the settings' api_key_file."
@@ -220,17 +228,22 @@ class Session:
         first page, a value that only ever stands in a list beside values already seen is not found.
         """
         found: dict[Any, int] = {}
+        page = FACET_PAGE
         while True:
             unseen = condition
             if found:
                 seen = models.FieldCondition(key=key, match=models.MatchAny(any=list(found)))
                 must = [condition] if condition is not None else None
                 unseen = models.Filter(must=must, must_not=[seen])
-            body = {"key": key, "exact": True, "limit": FACET_PAGE, **_filter(unseen)}
-            hits = self.request("POST", _path(name, "facet"), body, collection=name)["hits"]
+            body = {"key": key, "exact": True, "limit": page, **_filter(unseen)}
+            try:
+                hits = self.request("POST", _path(name, "facet"), body, collection=name)["hits"]
+            except PageTooLarge as smaller:
+                page = smaller.limit
+                continue
             new = {hit["value"]: hit["count"] for hit in hits if hit["value"] not in found}
             found.update(new)
-            if len(hits) < FACET_PAGE or not new:
+            if len(hits) < page or not new:
                 return found
 
     def scroll(
@@ -246,12 +259,35 @@ class Session:
         offset: PointId | None = None
         while True:
             body = {"limit": page, "offset": offset, "with_payload": payload, "with_vector": vector}
-            answer = self.request("POST", _path(name, "points/scroll"), body | _filter(condition), collection=name)
+            try:
+                answer = self.request(
+                    "POST", _path(name, "points/scroll"), body | _filter(condition), collection=name
+                )
+            except PageTooLarge as smaller:
+                page = smaller.limit
+                continue
             if answer["points"]:
                 yield answer["points"]
             offset = answer.get("next_page_offset")
             if offset is None:
                 return
+
+    def first_by(
+        self, name: str, key: str, conditions: Sequence[models.Filter], *, payload: bool | Sequence[str] = False
+    ) -> list[dict[str, Any] | None]:
+        """For each condition the matching point with the lowest `key`, or None; one request for all of them."""
+        searches = [
+            {
+                "query": {"order_by": {"key": key, "direction": "asc"}},
+                "limit": 1,
+                "with_payload": payload,
+                **_filter(c),
+            }
+            for c in conditions
+        ]
+        path = _path(name, "points/query/batch")
+        answers = self.request("POST", path, {"searches": searches}, collection=name)
+        return [answer["points"][0] if answer["points"] else None for answer in answers]
 
     def retrieve(
         self,

@@ -1,0 +1,218 @@
+"""The metrics as Prometheus scrapes them: the last snapshot, the jobs' results, and the daemon itself.
+
+Nothing here asks Qdrant. `Exposition` is a collector for `prometheus-client`, and `render` writes the same text
+as that library does, byte for byte, but some twenty times faster, and keeps it while the numbers do not change.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from prometheus_client import Metric as Family
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from ops import metrics
+from ops.metrics import METRICS, NO_TENANT, OTHER_TENANTS, Metric
+from ops.report import JobReport
+from ops.results import DeletedKey, JobState, Results
+from ops.snapshot import (
+    LabelValues,
+    Sample,
+    Snapshot,
+    SnapshotStore,
+    fold,
+    largest_tenants,
+    scope_label,
+    tenant_label,
+)
+
+
+class Exposition(Collector):
+    """All series of one daemon.
+
+    Args:
+        store: Where the census puts its snapshots.
+        results: What the jobs did.
+        max_tenants: Tenants with series of their own; see `census.max_tenants` in the settings.
+        lease_held: Whether this daemon is the one that works.
+    """
+
+    def __init__(
+        self,
+        store: SnapshotStore,
+        results: Results,
+        *,
+        max_tenants: int,
+        lease_held: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._store = store
+        self._results = results
+        self._max_tenants = max_tenants
+        self._lease_held = lease_held
+        self._named: set[str] = set()
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, bool], tuple[Hashable, str]] = {}
+
+    def collect(self) -> Iterator[Family]:
+        """The series as `prometheus-client` models them."""
+        with self._lock:
+            samples = [s for _, _, make in self._parts() for s in make()]
+        for metric, rows in _grouped(samples):
+            family = Family(metric.family, metric.help, metric.type, metric.unit)
+            for labels, value in rows:
+                family.add_sample(metric.name, dict(zip(metric.labels, labels, strict=True)), value)
+            yield family
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """The text and its content type: OpenMetrics when the `accept` header asks for it, else Prometheus' own."""
+        _, content_type = choose_encoder(accept)
+        openmetrics = content_type.startswith("application/openmetrics-text")
+        texts: dict[str, str] = {}
+        with self._lock:
+            for part, key, make in self._parts():
+                kept = self._kept.get((part, openmetrics))
+                if kept is None or kept[0] != key:
+                    kept = (key, "".join(_family(m, rows, openmetrics) for m, rows in _grouped(make())))
+                    self._kept[part, openmetrics] = kept
+                texts[part] = kept[1]
+        text = "".join(texts.values()) + ("# EOF\n" if openmetrics else "")
+        return text.encode(), content_type
+
+    # --- the parts, each with what it depends on -------------------------------------------------------------
+
+    def _parts(self) -> Iterator[tuple[str, Hashable, Callable[[], list[Sample]]]]:
+        snapshot, jobs, deleted = self._store.current, self._results.jobs(), self._results.deleted()
+        reports = {name: state.last_report for name, state in jobs.items() if state.last_report is not None}
+        yield "census", snapshot, lambda: _census(snapshot, self._max_tenants)
+        found = tuple((name, report.started, report.finished) for name, report in reports.items())
+        yield "found", (found, tuple(deleted.items())), lambda: self._found(reports, deleted)
+        live = _jobs(jobs)
+        daemon = [
+            Sample(metrics.BUILD_INFO, (_own_version(), platform.python_version()), 1.0),
+            Sample(metrics.LEASE_HELD, (), float(self._lease_held())),
+        ]
+        yield "live", (*live, *daemon), lambda: [*live, *daemon]
+
+    def _found(self, reports: dict[str, JobReport], deleted: dict[DeletedKey, int]) -> list[Sample]:
+        samples = [
+            Sample(metrics.DELETED_POINTS, (job, collection, self._named_tenant(tenant), scope_label(scope)), count)
+            for (job, collection, tenant, scope), count in sorted(deleted.items())
+        ]
+        if (audit := reports.get("audit")) is not None:
+            samples += [
+                Sample(
+                    metrics.INVALID_POINTS, (r.collection, self._named_tenant(r.tenant), r.reason), float(r.count)
+                )
+                for r in audit.rows
+            ]
+        if (dedup := reports.get("dedup")) is not None:
+            samples += [
+                Sample(
+                    metrics.DUPLICATE_POINTS,
+                    (r.collection, self._named_tenant(r.tenant), scope_label(r.scope)),
+                    r.count,
+                )
+                for r in dedup.rows
+            ]
+        return fold(samples, frozenset(self._named))
+
+    def _named_tenant(self, tenant: str) -> str:
+        """A tenant's label; whoever comes first keeps a name, since a counter must never move to another series."""
+        label = tenant_label(tenant)
+        if label in self._named or label in (NO_TENANT, OTHER_TENANTS):
+            return label
+        if len(self._named) >= self._max_tenants:
+            return OTHER_TENANTS
+        self._named.add(label)
+        return label
+
+
+def _census(snapshot: Snapshot, max_tenants: int) -> list[Sample]:
+    samples = snapshot.samples()
+    kept = largest_tenants(samples, metrics.POINTS, max_tenants)
+    every = largest_tenants(samples, metrics.POINTS, len(samples))
+    folded = fold(samples, kept)
+    if snapshot.taken is not None:
+        folded.append(Sample(metrics.SNAPSHOT_TIME, (), snapshot.taken.timestamp()))
+        folded.append(Sample(metrics.TENANTS_FOLDED, (), len(every) - len(kept)))
+    for (collector, collection), run in snapshot.runs.items():
+        labels = (collector, collection)
+        folded.append(Sample(metrics.COLLECTOR_SUCCESS, labels, float(run.success)))
+        folded.append(Sample(metrics.COLLECTOR_DURATION, labels, run.seconds))
+        if run.last_success is not None:
+            folded.append(Sample(metrics.COLLECTOR_LAST_SUCCESS, labels, run.last_success.timestamp()))
+        if collector == "server":
+            folded.append(Sample(metrics.QDRANT_UP, (), float(run.success)))
+    return folded
+
+
+def _jobs(jobs: dict[str, JobState]) -> list[Sample]:
+    samples: list[Sample] = []
+    for name, state in jobs.items():
+        report, success = state.last_report, state.last_success
+        numbers: list[tuple[Metric, float | None]] = [
+            (metrics.JOB_RUNNING, state.running),
+            (metrics.JOB_HANDLED, state.handled),
+            (metrics.JOB_SKIPPED, state.skipped),
+            (metrics.JOB_BATCHES, state.batches),
+            (metrics.JOB_REQUESTS, state.requests),
+            (metrics.JOB_RETRIES, state.retries),
+            (metrics.JOB_LAST_SUCCESS, None if success is None else success.timestamp()),
+            (metrics.JOB_LAST_DURATION, state.last_duration),
+            (metrics.JOB_PROBLEMS, None if report is None else len(report.problems)),
+        ]
+        samples += [Sample(metric, (name,), float(value)) for metric, value in numbers if value is not None]
+        samples += [
+            Sample(metrics.JOB_RUNS, (name, outcome), float(count)) for outcome, count in state.outcomes.items()
+        ]
+    return samples
+
+
+def _own_version() -> str:
+    try:
+        return version("comemory")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "unknown"
+
+
+# --- text ----------------------------------------------------------------------------------------------------
+
+
+def _grouped(samples: Iterable[Sample]) -> Iterator[tuple[Metric, list[tuple[LabelValues, float]]]]:
+    """The samples by metric, in the order of the declaration; a metric without samples is left out."""
+    rows: dict[str, list[tuple[LabelValues, float]]] = {}
+    for sample in samples:
+        rows.setdefault(sample.metric.family, []).append((sample.labels, sample.value))
+    for metric in METRICS:
+        if metric.family in rows:
+            yield metric, rows[metric.family]
+
+
+def _family(metric: Metric, rows: list[tuple[LabelValues, float]], openmetrics: bool) -> str:
+    name = metric.family if openmetrics else metric.name
+    kind = "gauge" if metric.type == "info" and not openmetrics else metric.type
+    lines = [f"# HELP {name} {_escaped(metric.help, quote=openmetrics)}", f"# TYPE {name} {kind}"]
+    if openmetrics and metric.unit:
+        lines.append(f"# UNIT {name} {metric.unit}")
+    order = sorted(range(len(metric.labels)), key=metric.labels.__getitem__)
+    names = [metric.labels[i] for i in order]
+    for labels, value in rows:
+        inner = ",".join(f'{n}="{_escaped(labels[i])}"' for n, i in zip(names, order, strict=True))
+        lines.append(f"{metric.name}{{{inner}}} {_number(value)}" if inner else f"{metric.name} {_number(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str, *, quote: bool = True) -> str:
+    if "\\" in text or "\n" in text or '"' in text:
+        text = text.replace("\\", r"\\").replace("\n", r"\n")
+        return text.replace('"', r"\"") if quote else text
+    return text
+
+
+def _number(value: float) -> str:
+    return str(floatToGoString(value))  # type: ignore[no-untyped-call]
