@@ -53,7 +53,8 @@ class Rest:
         self._client = httpx.AsyncClient(
             base_url=self.url,
             headers={"api-key": api_key} if api_key else {},
-            timeout=httpx.Timeout(timeout + 5, connect=min(timeout, 10)),
+            # A little longer than the server is given, so that its own answer says what took so long.
+            timeout=httpx.Timeout(timeout + min(timeout, 5), connect=min(timeout, 10)),
             verify=tls_context(tls_ca) if tls_ca else True,
             limits=httpx.Limits(max_connections=16, max_keepalive_connections=16),
             trust_env=False,

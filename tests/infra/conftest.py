@@ -81,7 +81,9 @@ class Deployment:
         self.program(pulumi.ResourceOptions(provider=provider))
 
     def up(self) -> Outcome:
-        return self._call(lambda say: dict(self.stack.up(on_output=say, color="never").summary.resource_changes or {}))
+        return self._call(
+            lambda say: dict(self.stack.up(on_output=say, color="never").summary.resource_changes or {})
+        )
 
     def preview(self) -> Outcome:
         def call(say: Callable[[str], None]) -> dict[str, int]:

@@ -100,10 +100,14 @@ def test_what_cannot_be_changed_and_what_holds_points_is_refused_in_one_sentence
     assert "Traceback" not in refused.text
 
     stack.program = memory(name)
-    qdrant.upsert(name, [models.PointStruct(id=1, vector={"dense": [1, 0, 0, 0]}, payload={"tags": ["a"]})], wait=True)
+    qdrant.upsert(
+        name, [models.PointStruct(id=1, vector={"dense": [1, 0, 0, 0]}, payload={"tags": ["a"]})], wait=True
+    )
     kept = stack.destroy()
     assert not kept.ok
-    assert any(f"collection {name} holds 1 point, so neither it nor its index" in line for line in kept.errors()), kept.text
+    assert any(f"collection {name} holds 1 point, so neither it nor its index" in line for line in kept.errors()), (
+        kept.text
+    )
     assert "Traceback" not in kept.text
     assert set(qdrant.get_collection(name).payload_schema) == {"tenant_id", "tags", "ttl_days"}
     assert qdrant.count(name).count == 1
