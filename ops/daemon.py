@@ -14,8 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-
 from ops import lease as leases
 from ops import logs, signals
 from ops.errors import OpsError
@@ -29,6 +27,7 @@ from ops.report import JobReport
 from ops.results import JobState, Results
 from ops.schedule import Timed, Timetable
 from ops.settings import Settings, read_secret
+from ops.snapshot import SnapshotStore
 
 PROBE_SECONDS = 5.0
 STATUS_ROWS = 100
@@ -41,8 +40,7 @@ class Daemon:
     Args:
         settings: How it works.
         jobs: What it runs; those that are not enabled are left out.
-        results: Where the jobs' results go, for the metrics.
-        metrics: What `/metrics` exposes.
+        store: Where the census puts its numbers, for the metrics.
         probe_seconds: How often Qdrant is asked whether it is there.
 
     Raises:
@@ -54,13 +52,12 @@ class Daemon:
         settings: Settings,
         jobs: Sequence[Registered],
         *,
-        results: Results,
-        metrics: CollectorRegistry | Exposition,
+        store: SnapshotStore,
         probe_seconds: float = PROBE_SECONDS,
     ) -> None:
         self._settings = settings
         self._jobs = [item for item in jobs if item.enabled(settings)]
-        self._results = results
+        self._results = Results(tuple(sorted({item.job.name for item in self._jobs})))
         self._started = utc_now()
         self._ending = False
         self._halt = threading.Event()
@@ -81,7 +78,10 @@ class Daemon:
         self._timetable = Timetable(
             [Timed(item.key, item.when(settings), self._runner(item)) for item in self._jobs]
         )
-        app = application(metrics=metrics, ready=self.not_ready, status=self.status, token=token)
+        exposition = Exposition(
+            store, self._results, max_tenants=settings.census.max_tenants, lease_held=lambda: self._keeper.held
+        )
+        app = application(metrics=exposition.render, ready=self.not_ready, status=self.status, token=token)
         self.http = HttpServer(settings.http, app)
 
     # --- what is served --------------------------------------------------------------------------------------

@@ -11,8 +11,6 @@ from typing import Any
 
 import orjson
 import uvicorn
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -20,15 +18,16 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from ops.errors import OpsError, SettingsError
-from ops.exposition import Exposition
 from ops.settings import HttpSettings
 
 Endpoint = Callable[[Request], Response]
+Render = Callable[[str], tuple[bytes, str]]
+"""From an `Accept` header to the text of the metrics and its content type."""
 
 
 def application(
     *,
-    metrics: CollectorRegistry | Exposition,
+    metrics: Render,
     ready: Callable[[], list[str]],
     status: Callable[[], dict[str, Any]],
     token: SecretStr | None = None,
@@ -36,19 +35,14 @@ def application(
     """The web application.
 
     Args:
-        metrics: What `/metrics` exposes, as OpenMetrics when the scraper asks for it.
+        metrics: Makes the text of `/metrics`, as OpenMetrics when the scraper asks for it.
         ready: Why the daemon is not ready, one sentence each; empty when it is.
         status: What `/status` answers.
         token: Asked for as `Authorization: Bearer` by `/metrics` and `/status`; probes need none.
     """
 
     def serve_metrics(request: Request) -> Response:
-        accept = request.headers.get("accept", "")
-        if isinstance(metrics, Exposition):
-            text, content_type = metrics.render(accept)
-        else:
-            encode, content_type = choose_encoder(accept)
-            text = encode(metrics)
+        text, content_type = metrics(request.headers.get("accept", ""))
         return Response(text, headers={"content-type": content_type})
 
     def serve_health(_: Request) -> Response:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ops.cli import collections, doctor, plan, settings
+from ops.cli import census, collections, daemon, doctor, plan, settings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,6 +34,8 @@ def installed_version() -> str:
         return "unknown"
 
 
+app.command()(daemon.daemon)
+app.command()(census.census)
 app.command()(collections.collections)
 app.command()(doctor.doctor)
 app.command()(plan.plan)

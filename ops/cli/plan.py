@@ -82,7 +82,7 @@ def _of_one(one: Declared, session: Session, names: list[str], aliases: dict[str
     if one.alias is not None and aliases.get(one.alias) != name:
         target = aliases.get(one.alias)
         is_now = "does not exist" if target is None else f"names {target}"
-        found.append(_change(name, "alias", f"{name}: alias {one.alias} {is_now} (made to name {name})"))
+        found.append(_change(name, "alias_wrong", f"{name}: alias {one.alias} {is_now} (made to name {name})"))
     return found
 
 

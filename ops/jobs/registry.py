@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from ops.budget import Budget
 from ops.jobs.base import Context, Job, Progress, Selection
+from ops.jobs.census import CensusJob
 from ops.report import JobReport
 from ops.session import Session
 from ops.settings import Schedule, Settings, read_secret
+from ops.snapshot import SnapshotStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Registered:
         """When the daemon runs it."""
         found: Schedule = getattr(getattr(settings, self.section), self.schedule)
         return found
+
+
+def daemon_jobs(store: SnapshotStore) -> tuple[Registered, ...]:
+    """Every job that a daemon runs; the census puts its numbers into `store`."""
+    return (Registered("census", CensusJob(store), "census"),)
 
 
 def connect(settings: Settings, *, stop: threading.Event | None = None, retry_for: float | None = None) -> Session:
