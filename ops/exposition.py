@@ -16,9 +16,10 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from comemory.audit import countable_reasons
 from ops import metrics
 from ops.metrics import METRICS, NO_TENANT, OTHER_TENANTS, Metric
-from ops.report import JobReport
+from ops.report import JobReport, Row
 from ops.results import DeletedKey, JobState, Results
 from ops.snapshot import (
     LabelValues,
@@ -103,13 +104,10 @@ class Exposition(Collector):
             Sample(metrics.DELETED_POINTS, (job, collection, self._named_tenant(tenant), scope_label(scope)), count)
             for (job, collection, tenant, scope), count in sorted(deleted.items())
         ]
-        if (audit := reports.get("audit")) is not None:
-            samples += [
-                Sample(
-                    metrics.INVALID_POINTS, (r.collection, self._named_tenant(r.tenant), r.reason), float(r.count)
-                )
-                for r in audit.rows
-            ]
+        samples += [
+            Sample(metrics.INVALID_POINTS, (r.collection, self._named_tenant(r.tenant), r.reason), r.count)
+            for r in _invalid(reports.get("audit"), reports.get("audit-deep"))
+        ]
         if (dedup := reports.get("dedup")) is not None:
             samples += [
                 Sample(
@@ -171,6 +169,18 @@ def _jobs(jobs: dict[str, JobState]) -> list[Sample]:
             Sample(metrics.JOB_RUNS, (name, outcome), float(count)) for outcome, count in state.outcomes.items()
         ]
     return samples
+
+
+def _invalid(counted: JobReport | None, read: JobReport | None) -> list[Row]:
+    """What the audit counted, which is newer, and what only the deep audit can tell."""
+    rows = [] if counted is None else list(counted.rows)
+    if read is not None:
+        countable = frozenset() if counted is None else countable_reasons()
+        left = (
+            set() if counted is None else {(n["collection"], n["reason"]) for n in counted.details["not_checked"]}
+        )
+        rows += [r for r in read.rows if r.reason not in countable or (r.collection, r.reason) in left]
+    return rows
 
 
 def _own_version() -> str:

@@ -161,6 +161,11 @@ class AuditSettings(_Job):
     schedule: Schedule = Field(_every(60), description="When the counting run starts.")
     deep_schedule: Schedule = Field(_nightly(5), description="When every payload is read and validated.")
     samples: int = Field(5, ge=0, le=100, description="Ids shown per reason.")
+    lenient: bool = Field(
+        False,
+        description="Let the deep run pass what only readers accept: shortened ULIDs, any fingerprint, and every "
+        "spelling of a time that Qdrant reads.",
+    )
 
 
 class CensusSettings(_Job):
