@@ -34,7 +34,7 @@ class CollectionName:
     def __post_init__(self) -> None:
         if not isinstance(self.type, str) or not _TYPE.fullmatch(self.type):
             raise InvalidNameError(
-                f"collection type {shown(self.type)} is not a lower-case letter and up to 31 letters and digits after it"
+                f"collection type {shown(self.type)} is not 1 to 32 lower-case letters and digits, a letter first"
             )
         for part, value, most in (("dimension", self.dim, MAX_DIMENSION), ("version", self.version, 999_999_999)):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
