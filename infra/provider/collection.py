@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -258,9 +259,17 @@ def _foreign(live: LiveCollection, url: str | None) -> str:
 
 def _live_of(values: Mapping[str, Any]) -> LiveCollection:
     """State or old inputs as the live collection that they describe."""
+    with contextlib.suppress(ValueError):
+        # The defaults of the declaration hold for what was declared before, too. What was seen on a server
+        # need not be valid.
+        values = {**values, **CollectionSpec.model_validate(_inputs(values)).declared()}
     model = {"embedding_model": values["embedding_model"]} if values.get("embedding_model") else {}
     metadata = {**(values.get("metadata") or {}), **model, **(values.get("owner") or {})}
     return LiveCollection(values.get("name", ""), {**values, "metadata": metadata})
+
+
+def _inputs(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key in CollectionSpec.model_fields}
 
 
 def _as_far_as_known(change: Change) -> Change:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from pulumi.provider.experimental import provider as protocol
 from pydantic import Field
 
@@ -48,11 +50,11 @@ class PayloadIndexHandler:
         if replaces or {"collection", "field", "type"} & set(unknown):
             return difference((), unknown, replaces)
         spec = validated(PayloadIndexSpec, known)
-        params = {
-            key: value
-            for key, value in old.items()
-            if key in IndexSpec.model_fields and key not in ("field", "type")
-        }
+        seen = {key: value for key, value in old.items() if key in IndexSpec.model_fields}
+        with contextlib.suppress(ValueError):
+            # The defaults of the declaration hold for what was declared before, too.
+            seen = IndexSpec.model_validate(seen).declared()
+        params = {key: value for key, value in seen.items() if key not in ("field", "type")}
         changes = list(compare_index(spec.collection, spec.index(), LiveIndex(old.get("type", ""), params)))
         for change in changes:
             if isinstance(change, IndexRebuild):

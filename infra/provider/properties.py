@@ -25,12 +25,28 @@ class Unknown:
 
 UNKNOWN = Unknown()
 
+_PLACEHOLDERS = frozenset(
+    {
+        "04da6b54-80e4-46f7-96ec-b56ff0331ba9",  # text
+        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",  # boolean
+        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",  # number
+        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",  # array
+        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",  # object
+    }
+)
+"""How the engine writes a value that is not known yet (pulumi/sdk/go/common/resource/plugin/rpc.go).
+
+The SDK's `PropertyValue` hands them on as the texts that they look like.
+"""
+
 
 def plain(value: PropertyValue) -> Any:
     """The value as plain JSON; what is not known yet is `UNKNOWN`, secrets are opened."""
     if value.type is PropertyValueType.COMPUTED:
         return UNKNOWN
     inner: Any = value.value
+    if isinstance(inner, str) and inner in _PLACEHOLDERS:
+        return UNKNOWN
     if isinstance(inner, Mapping):
         return {key: plain(item) for key, item in inner.items()}
     if isinstance(inner, list | tuple):

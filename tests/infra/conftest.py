@@ -146,7 +146,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def memory_name(qdrant) -> Iterator[str]:  # noqa: ANN001
+def memory_name(qdrant) -> Iterator[str]:
     """A name of the convention for four dimensions that no other test uses."""
     name = f"cm_t{uuid.uuid4().hex[:20]}_4_v1"
     yield name

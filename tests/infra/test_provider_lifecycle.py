@@ -1,4 +1,6 @@
-"""Create, no-op, change in place, rebuild an index, mend drift, destroy: with the real engine and a real collection."""
+"""Create, no-op, change in place, rebuild an index, mend drift, destroy: with the real engine and a real
+collection.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def test_a_collection_from_its_creation_to_its_end(deploy, qdrant, memory_name):
     stack.program = memory(name, hnsw_config={"ef_construct": 77}, tags="text")
     foreseen = stack.preview()
     assert foreseen.changes["update"] == 2, foreseen.text
-    assert f"index on tags will be dropped and rebuilt (type keyword -> text)" in foreseen.text
+    assert "index on tags will be dropped and rebuilt (type keyword -> text)" in foreseen.text
     assert index_type(qdrant, name, "tags") == "keyword", "a preview changes nothing"
     changed = stack.up()
     assert changed.ok and changed.changes["update"] == 2, changed.text
