@@ -1,0 +1,121 @@
+"""What the endpoint does not do is said by name, and what it cannot read is said where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from embedded.routes.unsupported import FEATURES
+
+pytestmark = pytest.mark.embedded_only("a server does these things")
+
+
+@pytest.fixture
+def collection(qdrant_url: str, collection_name: str) -> str:
+    body = {"vectors": {"dense": {"size": 2, "distance": "Dot"}}}
+    httpx.put(f"{qdrant_url}/collections/{collection_name}", json=body).raise_for_status()
+    return f"{qdrant_url}/collections/{collection_name}"
+
+
+def error_of(answer: httpx.Response) -> str:
+    text: str = answer.json()["status"]["error"]
+    return text
+
+
+@pytest.mark.parametrize(("method", "path"), FEATURES)
+def test_a_path_of_a_server_that_is_not_served_names_the_feature(qdrant_url: str, method: str, path: str):
+    for name in ("name", "snapshot", "shard", "peer"):
+        path = path.replace(f"{{{name}}}", "x")
+    answer = httpx.request(method, qdrant_url + path, json={} if method in {"POST", "PUT"} else None)
+    assert answer.status_code == 501
+    assert error_of(answer).startswith("Not supported by the embedded endpoint: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"shard_number": 2}, "shard_number 2"),
+        ({"replication_factor": 3}, "replication_factor 3"),
+        ({"sharding_method": "custom"}, "sharding_method `custom`"),
+    ],
+)
+def test_a_setting_that_one_process_cannot_give_is_refused_by_name(
+    qdrant_url: str, body: dict[str, Any], named: str
+):
+    given = {"vectors": {"a": {"size": 2, "distance": "Dot"}}} | body
+    answer = httpx.put(f"{qdrant_url}/collections/refused", json=given)
+    assert answer.status_code == 501
+    assert named in error_of(answer)
+    assert httpx.get(f"{qdrant_url}/collections/refused").status_code == 404
+
+
+def test_inference_is_refused_by_name(collection: str):
+    document = {"text": "hello", "model": "some/model"}
+    point = {"points": [{"id": 1, "vector": {"dense": document}}]}
+    for answer in (
+        httpx.put(f"{collection}/points", json=point),
+        httpx.post(f"{collection}/points/query", json={"query": document, "using": "dense"}),
+    ):
+        assert answer.status_code == 501
+        assert "inference" in error_of(answer)
+        assert "some/model" in error_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "text"),
+    [
+        ("points/scroll", "{", 400, "Format error in JSON body: "),
+        ("points/scroll", "[]", 400, "Format error in JSON body: "),
+        ("points/scroll", '{"limit": "many"}', 400, "limit"),
+        ("points/query", '{"limit": 0}', 422, "value 0 invalid"),
+        ("points/count", '{"filter": {"must": [{"has_id": ["nope"]}]}}', 400, "value nope is not a valid point ID"),
+        ("points/payload", '{"payload": {"a": 1}}', 400, "either list of point ids or filter"),
+        ("points/payload", '{"points": [1]}', 400, "missing field `payload`"),
+        (
+            "points/vectors/delete",
+            '{"vector": ["other"], "points": [1]}',
+            400,
+            "Not existing vector name error: other",
+        ),
+        ("points/batch", '{"operations": [{"explode": {}}]}', 400, "UpdateOperation"),
+        ("points/query", '{"query": [1, 2, 3], "using": "dense"}', 400, "expected dim: 2, got 3"),
+        ("points/query", '{"query": {"fusion": "rrf"}}', 400, "Wrong input: "),
+    ],
+)
+def test_a_request_that_cannot_be_carried_out_says_why(
+    collection: str, path: str, body: str, status: int, text: str
+):
+    answer = httpx.post(f"{collection}/{path}", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == status
+    assert text in error_of(answer)
+
+
+def test_unknown_fields_are_ignored_outside_a_filter(collection: str):
+    body = {"filter": {"must": [{"key": "a", "match": {"value": 1}, "extra": 1}]}, "bogus": [1], "limit": 3}
+    assert httpx.post(f"{collection}/points/scroll", json=body).status_code == 200
+    nested = {"hnsw_config": {"m": 8, "bogus": 1}, "optimizers_config": {"unheard_of": True}}
+    assert httpx.patch(collection, json=nested).status_code == 200
+    assert httpx.get(collection).json()["result"]["config"]["hnsw_config"]["m"] == 8
+    body["filter"] = {"must": [{"must": [], "mustard": []}]}
+    answer = httpx.post(f"{collection}/points/scroll", json=body)
+    assert answer.status_code == 400
+    assert "unknown field `mustard`" in error_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"hnsw_config": {"ef_construct": 3}}, "hnsw_config.ef_construct: value 3 invalid"),
+        (
+            {"optimizers_config": {"deleted_threshold": 1.5}},
+            "optimizers_config.deleted_threshold: value 1.5 invalid",
+        ),
+        ({"optimizers_config": {"vacuum_min_vector_number": 1}}, "vacuum_min_vector_number: value 1 invalid"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_by_name(collection: str, settings: dict[str, Any], text: str):
+    answer = httpx.patch(collection, json=settings)
+    assert answer.status_code == 422
+    assert text in error_of(answer)
