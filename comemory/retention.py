@@ -118,6 +118,8 @@ def _cutoff(now: datetime, grace: timedelta) -> datetime:
         return EARLIEST
 
 
+_READ: Final = ("ttl_days", "created_at")
+
 _OF_SCHEMA: Final[tuple[Condition, ...]] = (
     matches("schema_version", SCHEMA_VERSION),
     at_most_one("schema_version"),
@@ -175,17 +177,48 @@ def any_expired_filter(
         tenant_id: only this tenant's points; None means everybody's.
         scope: only points of this scope; None means all.
     """
+    found = due_filter(now, ttl_days, grace=grace, exempt_tags=exempt_tags, tenant_id=tenant_id, scope=scope)
+    found.must = [*_conditions(found.must), *(at_most_one(key) for key in ("schema_version", *_READ))]
+    return found
+
+
+def due_filter(
+    now: datetime,
+    ttl_days: Collection[int],
+    *,
+    grace: timedelta = timedelta(0),
+    exempt_tags: Collection[str] = DEFAULT_EXEMPT_TAGS,
+    tenant_id: str | None = None,
+    scope: str | None = None,
+) -> models.Filter:
+    """What the payload indexes alone can tell of `any_expired_filter`, several times as fast.
+
+    It finds every point that `any_expired_filter` finds, and those points besides that hold a list of several
+    values where one value belongs. So it is for finding points whose payloads `is_expired` is then asked about,
+    and for holding a deletion of such points by their ids against what changed in between.
+
+    Args: those of `any_expired_filter`.
+    """
     if not ttl_days:
         raise ValueError("ttl_days is empty; expected at least one whole number from 1")
-    must: list[Condition] = []
-    if tenant_id is not None:
-        must.append(matches("tenant_id", tenant_id))
-    if scope is not None:
-        must.append(matches("scope", scope))
+    must = _selected(tenant_id, scope)
     due = [_due(now, days, grace) for days in ttl_days]
     must += due[0] if len(due) == 1 else [either(*(every(*conditions) for conditions in due))]
-    must += [*_OF_SCHEMA, at_most_one("ttl_days"), at_most_one("created_at")]
+    must.append(matches("schema_version", SCHEMA_VERSION))
     return models.Filter(must=must, must_not=[matches_any("tags", tuple(exempt_tags))] if exempt_tags else None)
+
+
+def _conditions(clause: Any) -> list[Condition]:
+    return clause if isinstance(clause, list) else []
+
+
+def _selected(tenant_id: str | None, scope: str | None) -> list[Condition]:
+    chosen: list[Condition] = []
+    if tenant_id is not None:
+        chosen.append(matches("tenant_id", tenant_id))
+    if scope is not None:
+        chosen.append(matches("scope", scope))
+    return chosen
 
 
 def _due(now: datetime, ttl_days: int, grace: timedelta) -> tuple[Condition, ...]:
@@ -211,9 +244,17 @@ def invalid_retention_filter(*, tenant_id: str | None = None, scope: str | None 
         _created(LATEST, inclusive=True),
         at_most_one("created_at"),
     )
-    must = list(_OF_SCHEMA)
-    if tenant_id is not None:
-        must.append(matches("tenant_id", tenant_id))
-    if scope is not None:
-        must.append(matches("scope", scope))
+    must = [*_OF_SCHEMA, *_selected(tenant_id, scope)]
     return models.Filter(must=must, must_not=[is_empty("ttl_days"), well_formed])
+
+
+def unreadable_retention_filter(*, tenant_id: str | None = None, scope: str | None = None) -> models.Filter:
+    """What the payload indexes alone can tell of `invalid_retention_filter`, a hundred times as fast.
+
+    The points of our schema with a `ttl_days` of which no value is a whole number from 1, or with one that is and
+    no `created_at` that is a time. Lists of several values are not found, if one of the values is good.
+    """
+    countable = models.FieldCondition(key="ttl_days", range=models.Range(gte=1))
+    timed = _created(LATEST, inclusive=True)
+    must: list[Condition] = [matches("schema_version", SCHEMA_VERSION), *_selected(tenant_id, scope)]
+    return models.Filter(must=must, must_not=[is_empty("ttl_days"), every(countable, timed)])

@@ -52,10 +52,13 @@ class Budget:
             return 0
         return size if self._max_points is None else min(size, self._max_points - self.spent)
 
-    def spend(self, points: int) -> None:
-        """Count a batch that was applied, and wait as long as the speed limit asks for (a stop ends the wait)."""
+    def spend(self, points: int, *, wait: bool = True) -> None:
+        """Count a batch that was applied, and wait as long as the speed limit asks for (a stop ends the wait).
+
+        A dry run counts without waiting.
+        """
         self.spent += points
-        if self._rate is not None:
+        if wait and self._rate is not None:
             due = points / self._rate - (self._clock() - self._batch_began)
             if due > 0:
                 self._stop.wait(due)
