@@ -4,7 +4,7 @@ Retention deletes by a filter, so what a time means is decided by the engine, an
 RFC 3339, a naive time or a bare date being UTC, and everything else that the engine's parser lets through
 (blanks between the parts, `UTC` for the offset, a missing colon in it, numbers that are not padded). Source:
 `DateTimePayloadType::from_str` in Qdrant and the formats of the Rust crate chrono that it tries in turn; the
-tests compare the two.
+tests compare the two. (Without an index the engine puts a leap second just before the second that it is.)
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ principals = st.builds(
     st.lists(st.sampled_from(ROLES), max_size=2),
 )
 
-# Not shrunk: each failure names the one payload that it is about, and a batch of requests per step would take minutes.
+# Not shrunk: a failure names the payload that it is about, and a batch of requests per step would take minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 PAYLOADS_PER_EXAMPLE, PRINCIPALS_PER_EXAMPLE, EXAMPLES = 32, 4, 30
 

