@@ -119,16 +119,27 @@ async def _flush_now_and_then(store: Store) -> None:
         await run_in_threadpool(store.flush_idle)
 
 
+async def _optimize_now_and_then(store: Store) -> None:
+    while True:
+        await asyncio.sleep(_FLUSH_EVERY_SECONDS)
+        await run_in_threadpool(store.optimize_quiet)
+
+
 def create_app(store: Store, keys: Keys) -> Starlette:
     """The application on an open store, which it closes when it ends."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        flusher = asyncio.create_task(_flush_now_and_then(store))
+        tasks = [
+            asyncio.create_task(_flush_now_and_then(store)),
+            asyncio.create_task(_optimize_now_and_then(store)),
+        ]
         yield
-        flusher.cancel()
-        with suppress(asyncio.CancelledError):
-            await flusher
+        store.stop_optimizing()
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await run_in_threadpool(store.close)
 
     app = Starlette(lifespan=lifespan)

@@ -19,11 +19,13 @@ _KIB = 1024
 
 
 def _resident() -> int:
-    """Bytes of this process in memory."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * _KIB
-    return 0
+    """Bytes of this process in memory; where the system has no /proc, the most there ever were."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * _KIB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 class _State(Collector):

@@ -7,6 +7,7 @@ Every write is in the engine's write-ahead log before it is acknowledged, and lo
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 import time
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 import qdrant_edge as engine
 
-from embedded import settings
+from embedded import optimize, settings
 from embedded.convert import to_json
 from embedded.errors import NotFound, WrongInput, engine_errors
 from embedded.files import Counter, FolderLock, read_json, sync_folder, write_json
@@ -26,6 +27,13 @@ from embedded.files import Counter, FolderLock, read_json, sync_folder, write_js
 Result = TypeVar("Result")
 Update = engine.UpdateOperation
 IDLE_FLUSH_SECONDS = 30.0
+# Optimizing begins when this much was written since the last time, and then nothing for a while.
+OPTIMIZE_POINTS = 10_000
+OPTIMIZE_SHARE = 0.2
+OPTIMIZE_QUIET_SECONDS = 10.0
+# A copy that misses more than this is given up: somebody is loading data.
+_MISSED_AT_MOST = 500
+logger = logging.getLogger(__name__)
 
 
 class Collection:
@@ -43,6 +51,10 @@ class Collection:
         self._shard = shard
         self._schema: dict[str, dict[str, Any]] | None = None
         self._operations = Counter(folder / "operations")
+        self._touched = 0
+        self._last_write = time.monotonic()
+        self._missed: list[engine.UpdateOperation] | None = None
+        self._copy: optimize.Copy | None = None
         self._describe()
 
     def _describe(self) -> None:
@@ -71,6 +83,7 @@ class Collection:
     @classmethod
     def open(cls, folder: Path) -> Collection:
         """Read the settings; the shard is loaded when something asks for it."""
+        optimize.recover(folder)
         stored = read_json(folder / "collection.json")
         return cls(folder, stored["name"], stored["config"])
 
@@ -102,20 +115,29 @@ class Collection:
 
     def read(self, call: Callable[[engine.EdgeShard], Result]) -> Result:
         """Call the engine; a refusal is worded as the server words it."""
-        shard = self.shard
-        try:
-            with engine_errors():
-                return call(shard)
-        except Exception:
-            if self.deleted:
-                raise NotFound.collection(self.name) from None
-            raise
+        while True:
+            shard = self.shard
+            try:
+                with engine_errors():
+                    return call(shard)
+            except Exception:
+                if self.deleted:
+                    raise NotFound.collection(self.name) from None
+                if self._shard is shard:
+                    raise
+                # An optimized copy has taken its place in between.
 
-    def update(self, *operations: engine.UpdateOperation) -> int:
-        """Apply operations in order; the number of the last one."""
+    def update(self, *operations: engine.UpdateOperation, points: int = 1) -> int:
+        """Apply operations in order, which write about so many points; the number of the last one."""
         with self.lock:
             shard = self.shard
             number = 0
+            self._touched += points
+            self._last_write = time.monotonic()
+            if self._missed is not None:
+                self._missed.extend(operations)
+                if len(self._missed) > _MISSED_AT_MOST:
+                    self._missed = None
             for operation in operations:
                 number = self._operations.next()
                 if self.dirty_since is None:
@@ -169,6 +191,43 @@ class Collection:
                 self.dirty_since = None
                 self._shard.flush()
 
+    def wants_optimizing(self) -> bool:
+        """Whether enough was written, and then nothing for a while."""
+        if self._touched < OPTIMIZE_POINTS or time.monotonic() - self._last_write < OPTIMIZE_QUIET_SECONDS:
+            return False
+        return self._touched >= OPTIMIZE_SHARE * self.read(lambda shard: shard.info()).points_count
+
+    def optimize(self) -> bool:
+        """Optimize a copy of the shard and put it in place; whether that came about. Reads and writes go on."""
+        with self.lock:
+            if self.deleted:
+                return False
+            self.shard.flush()
+            copy = self._copy = optimize.Copy(self.folder)
+            self._missed = []
+            self._touched = 0
+            config = self.config
+        try:
+            changed = copy.optimize(config)
+            with self.lock:
+                if self.deleted or not changed or self._missed is None:
+                    return False
+                shard, self._shard = self.shard, None
+                shard.close()
+                self._shard = copy.put_in_place(self._missed)
+                self._schema = None
+                return True
+        finally:
+            with self.lock:
+                self._missed = self._copy = None
+                copy.discard()
+
+    def stop_optimizing(self) -> None:
+        """Give up optimizing, if it is under way."""
+        copy = self._copy
+        if copy is not None:
+            copy.stop()
+
     def close(self) -> None:
         """Flush and let go of the shard."""
         with self.lock:
@@ -181,6 +240,7 @@ class Collection:
         """Delete everything: first the file that says the collection is there."""
         with self.lock:
             self.deleted = True
+            self.stop_optimizing()
             (self.folder / "collection.json").unlink()
             sync_folder(self.folder)
             self.close()
@@ -287,6 +347,22 @@ class Store:
             since = collection.dirty_since
             if since is not None and time.monotonic() - since > IDLE_FLUSH_SECONDS:
                 collection.flush()
+
+    def optimize_quiet(self) -> None:
+        """Optimize what was written to a lot and is quiet now."""
+        for collection in list(self.collections.values()):
+            try:
+                if collection.wants_optimizing():
+                    collection.optimize()
+            except NotFound:
+                continue  # deleted in between
+            except Exception:
+                logger.exception("collection %s was not optimized and serves as before", collection.name)
+
+    def stop_optimizing(self) -> None:
+        """Give up optimizing, so that the endpoint can stop."""
+        for collection in list(self.collections.values()):
+            collection.stop_optimizing()
 
     def close(self) -> None:
         """Flush and close everything."""

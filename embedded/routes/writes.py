@@ -148,11 +148,22 @@ _OPERATIONS: dict[str, Operation] = {
 }
 
 
+_BY_FILTER = 1_000
+
+
+def _size(data: dict[str, Any]) -> int:
+    """About how many points a write touches; of a filter it is not known beforehand."""
+    points = data.get("points", data.get("batch"))
+    if isinstance(points, dict):
+        points = points.get("ids")
+    return len(points) if isinstance(points, list) else _BY_FILTER
+
+
 def _handler(operation: Operation) -> Callable[[Call], dict[str, Any]]:
     def handle(call: Call) -> dict[str, Any]:
         data = call.json
         collection = call.collection(Access.WRITE)
-        return call.done(collection.update(operation(data, call.body, collection)))
+        return call.done(collection.update(operation(data, call.body, collection), points=_size(data)))
 
     return handle
 

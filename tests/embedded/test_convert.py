@@ -34,9 +34,10 @@ def test_every_field_of_a_model_is_an_argument_of_the_engines_class(model: Any):
 
 
 def enumerations() -> list[Any]:
-    names = ["Distance", "Datatype", "MultiVectorComparator", "ScalarType", "CompressionRatio", "Direction", "Sample",
-             "BinaryQuantizationEncoding", "BinaryQuantizationQueryEncoding", "TurboQuantBitSize", "UpdateMode",
-             "PayloadSchemaType", "TokenizerType", "Language", "SnowballLanguage", "Memory"]  # fmt: skip
+    names = ["Distance", "Datatype", "MultiVectorComparator", "ScalarType", "CompressionRatio", "Direction",
+             "Sample", "BinaryQuantizationEncoding", "BinaryQuantizationQueryEncoding", "TurboQuantBitSize",
+             "UpdateMode", "PayloadSchemaType", "TokenizerType", "Language", "SnowballLanguage",
+             "Memory"]  # fmt: skip
     return [member for name in names for member in getattr(models, name)]
 
 
@@ -71,5 +72,4 @@ def test_a_filter_keeps_every_clause():
 def test_a_time_keeps_its_zone():
     limits = models.DatetimeRange(gte=datetime(2026, 1, 1, tzinfo=UTC), lt="2026-01-02T00:00:00+02:00")
     converted = to_engine(limits)
-    assert "2026-01-01T00:00:00" in converted.gte
-    assert converted.lt.startswith(("2026-01-01T22:00:00", "2026-01-02T00:00:00+02:00"))
+    assert (converted.gte, converted.lt) == ("2026-01-01 00:00:00 UTC", "2026-01-01 22:00:00 UTC")
