@@ -7,19 +7,22 @@ fingerprint, another schema) is a duplicate of nothing.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from comemory.fingerprint import normalise_fingerprint
+from comemory.fingerprint import PREFIX, normalise_fingerprint
 from comemory.payload import SCHEMA_VERSION, SCOPES
 from comemory.retention import DEFAULT_EXEMPT_TAGS, expires_at, is_exempt
 from comemory.times import LATEST, parse_time
 
 PointId = int | str
+_64_BITS: Final = 2**64 - 1
 
 
 class DuplicatePolicy(StrEnum):
@@ -38,6 +41,12 @@ DEFAULT_POLICIES: Final[Mapping[str, DuplicatePolicy]] = {
 _ONE_EACH: Final = ("tenant_id", "owner_kind", "owner_id", "scope", "visibility")
 _ONE_OR_NONE: Final = ("team_id", "project_id", "agent_id")
 _ACL: Final = ("read_team_ids", "read_agent_ids", "read_role_ids")
+
+DECIDING_FIELDS: Final = (
+    "schema_version", *_ONE_EACH, *_ONE_OR_NONE, "indexed", "acl", "fingerprint", "source_id", "chunk.chunk_idx",
+    "created_at", "ttl_days", "importance", "tags",
+)  # fmt: skip
+"""Everything of a payload that any function here looks at."""
 
 
 def access_domain(payload: Mapping[str, Any]) -> tuple[Hashable, ...] | None:
@@ -99,6 +108,34 @@ def duplicate_key(
     return (*key, source, place)
 
 
+def fingerprint_hash(value: object) -> int | None:
+    """The first 64 bits of a fingerprint, for bringing those together that may be equal.
+
+    Points with equal normalised fingerprints have equal hashes; the rest is for `duplicate_key` to tell. None where
+    `normalise_fingerprint` gives None, though not everywhere: it looks at the first 16 digits only.
+    """
+    if not isinstance(value, str):
+        return None
+    start = len(value) - 64
+    if start not in (0, len(PREFIX)):
+        return None
+    try:
+        return int(value[start : start + 16], 16) & _64_BITS
+    except ValueError:
+        return None
+
+
+def duplicate_digest(
+    payload: Mapping[str, Any], policy: DuplicatePolicy | None = None, vector_names: Collection[str] = ("dense",)
+) -> bytes | None:
+    """`duplicate_key` in 16 bytes, however many readers its ACL has: equal where the keys are, and only there."""
+    key = duplicate_key(payload, policy, vector_names)
+    if key is None:
+        return None
+    plain = tuple(sorted(part) if isinstance(part, frozenset) else part for part in key)
+    return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One of several duplicates, with what decides whether it stays.
@@ -131,7 +168,9 @@ class Candidate:
             exempt=exempt,
         )
 
-    def _rank(self) -> tuple[Any, ...]:
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The order in which candidates are kept: the survivor has the lowest rank."""
         number = isinstance(self.id, int)
         return (
             self.expires is not None,
@@ -143,15 +182,43 @@ class Candidate:
         )
 
 
+def _rank(candidate: Candidate) -> tuple[Any, ...]:
+    return candidate.rank
+
+
 def survivor(candidates: Iterable[Candidate]) -> Candidate:
     """The one that stays: it lives longest, then is the most important, then the oldest, then has the smallest id.
 
     The order is total (numbers come before UUIDs, UUIDs compare as numbers), so two runs at once choose the same.
     """
-    return min(candidates, key=Candidate._rank)
+    return min(candidates, key=_rank)
 
 
 def victims(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Those that may be deleted, in order of their ids' rank: all but the survivor and those that a tag exempts."""
     keeper = survivor(candidates)
-    return sorted((one for one in candidates if one != keeper and not one.exempt), key=Candidate._rank)
+    return sorted((one for one in candidates if one != keeper and not one.exempt), key=_rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Points that are the same to the same readers: the one that stays, those that may go, and those that a tag
+    keeps although they are copies."""
+
+    survivor: Candidate
+    victims: tuple[Candidate, ...]
+    exempt: tuple[Candidate, ...] = ()
+
+
+def find_copies(members: Iterable[tuple[bytes, Candidate]]) -> list[Copies]:
+    """What to do about points with their `duplicate_digest`s: one `Copies` for each digest that several have."""
+    by_digest: defaultdict[bytes, list[Candidate]] = defaultdict(list)
+    for digest, candidate in members:
+        by_digest[digest].append(candidate)
+    found = []
+    for candidates in by_digest.values():
+        if len(candidates) > 1:
+            keeper = survivor(candidates)
+            kept = tuple(one for one in candidates if one.exempt and one != keeper)
+            found.append(Copies(keeper, tuple(victims(candidates)), kept))
+    return found

@@ -54,13 +54,15 @@ class Traffic:
 
     requests: int = 0
     retries: int = 0
+    received: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def add(self, *, requests: int = 0, retries: int = 0) -> None:
-        """Count requests sent and tries repeated."""
+    def add(self, *, requests: int = 0, retries: int = 0, received: int = 0) -> None:
+        """Count requests sent, tries repeated, and bytes received (of the bodies, as JSON)."""
         with self.lock:
             self.requests += requests
             self.retries += retries
+            self.received += received
 
 
 class Session:
@@ -152,6 +154,7 @@ class Session:
             raise _Busy(f"no answer within {self._timeout:g} s") from None
         except httpx.TransportError as error:
             raise _Busy(str(error) or type(error).__name__) from None
+        self.traffic.add(received=len(answer.content))
         if answer.status_code in BUSY:
             raise _Busy(f"it answered {answer.status_code}", _retry_after(answer.headers))
         try:
@@ -254,9 +257,13 @@ class Session:
         payload: bool | Sequence[str] = False,
         vector: bool | Sequence[str] = False,
         page: int = 1000,
+        start: PointId | None = None,
     ) -> Iterator[list[dict[str, Any]]]:
-        """Pages of points in order of id, as the server's JSON: `id`, and `payload` and `vector` when asked for."""
-        offset: PointId | None = None
+        """Pages of points in order of id, as the server's JSON: `id`, and `payload` and `vector` when asked for.
+
+        `start` is the lowest id wanted; numbers come before UUIDs.
+        """
+        offset = start
         while True:
             body = {"limit": page, "offset": offset, "with_payload": payload, "with_vector": vector}
             try:

@@ -153,6 +153,11 @@ class DedupSettings(_DeletingJob):
     exempt_tags: tuple[str, ...] = Field(
         ("legal_hold",), description="A point with one of these tags is never deleted."
     )
+    state_file: Path | None = Field(
+        None,
+        description="Where it is kept up to when each collection is done, for incremental runs; null: in the "
+        "memory of the daemon, whose first run is then a full one.",
+    )
 
 
 class AuditSettings(_Job):

@@ -1,0 +1,405 @@
+"""Removing copies: reads what decides of the points that share a fingerprint, decides, and deletes in batches.
+
+A batch is deleted in three steps that follow each other at once: the survivors are read again and must be what they
+were, the copies are deleted by their ids AND what made them copies, and what is still there is read, since it was
+changed in between and is not counted. So a copy goes only while its survivor is there, and deleting never shortens
+what is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from qdrant_client import models
+
+from comemory.duplicates import (
+    DECIDING_FIELDS,
+    Candidate,
+    Copies,
+    DuplicatePolicy,
+    duplicate_digest,
+    find_copies,
+    policy_for,
+)
+from comemory.filters import Condition, either, every, matches, matches_any
+from comemory.payload import SCHEMA_VERSION
+from comemory.times import LATEST
+from ops import logs
+from ops.jobs.base import Context, Progress
+from ops.jobs.dedup_report import Entry, ReportWriter
+from ops.jobs.groups import PointGroups
+from ops.jobs.limits import Limits, parts
+from ops.report import JobReport, Row
+from ops.session import PointId
+
+EXAMPLES = 3
+"""Ids shown per row."""
+
+CHUNK = 4000
+"""Points that are read and decided on together; more are first sorted by what makes them copies."""
+
+BYTES_PER_READ = 4_000_000
+"""About how large an answer with the deciding fields may be: a payload with 10,000 readers is 200 kB."""
+
+Whose = tuple[str, str]
+"""Tenant and scope."""
+
+
+@dataclass(slots=True)
+class _Member:
+    """A point that was read."""
+
+    candidate: Candidate
+    digest: bytes
+    content: bytes
+    whose: Whose
+    fields: Mapping[str, Any]
+    """Those fields by which its deletion is held."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    count: int = 0
+    oldest: datetime | None = None
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, candidate: Candidate) -> None:
+        self.count += 1
+        if candidate.created != LATEST and (self.oldest is None or candidate.created < self.oldest):
+            self.oldest = candidate.created
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(str(candidate.id))
+
+
+HELD_BY = ("tenant_id", "scope", "visibility", "owner_id", "fingerprint")
+"""The fields whose values a copy must still have when it is deleted, beside `ttl_days` and `created_at`."""
+
+
+class Removal:
+    """Removes copies from one collection, and adds to the report what it did."""
+
+    def __init__(
+        self,
+        context: Context,
+        report: JobReport,
+        writer: ReportWriter,
+        name: str,
+        *,
+        info: Mapping[str, Any],
+        policies: Mapping[str, DuplicatePolicy],
+    ) -> None:
+        self._context, self._report, self._writer, self._name = context, report, writer, name
+        self._session, self._settings = context.session, context.settings.dedup
+        self._policies = policies
+        self._limits = Limits.of(info)
+        params = info["config"]["params"]
+        self._vectors = [*_vector_names(params.get("vectors")), *(params.get("sparse_vectors") or {})]
+        self._uniform: bool | None = None
+        self._read_size = 200
+        self._tallies: dict[tuple[str, str, str], _Tally] = {}
+        self._skipped: Counter[str] = Counter()
+        self._content: Counter[Whose] = Counter()
+        self._notes: dict[str, Any] = {}
+        self._log = logs.get(job="dedup", collection=name, dry_run=context.dry_run)
+
+    def note(self, **values: Any) -> None:
+        """Add to the details of the report."""
+        self._notes |= values
+
+    def removed(self) -> Counter[str]:
+        """How many points of each tenant were removed."""
+        removed: Counter[str] = Counter()
+        for (tenant, _, _), tally in self._tallies.items():
+            removed[tenant] += tally.count
+        return removed
+
+    def record(self) -> None:
+        """Put what was done so far into the report."""
+        for (tenant, scope, policy), tally in self._tallies.items():
+            self._report.rows.append(
+                Row(self._name, tenant, scope, tally.count, policy, tally.oldest, tuple(tally.examples))
+            )
+        skipped = +self._skipped
+        self._report.skipped += skipped.total()
+        details = self._notes | {"skipped": dict(sorted(skipped.items()))}
+        if self._context.dry_run:
+            details["content_would_remove"] = [
+                {"tenant": tenant, "scope": scope, "count": count}
+                for (tenant, scope), count in sorted(self._content.items())
+            ]
+        self._report.details[self._name] = details
+
+    # --- which points are looked at together -----------------------------------------------------------------
+
+    def remove(self, groups: PointGroups) -> None:
+        """Remove the copies among points that share a fingerprint."""
+        waiting: list[PointId] = []
+        for places in groups.shared():
+            if self._stopped():
+                return
+            if len(places) > CHUNK:
+                self._many(groups, places)
+                continue
+            if len(waiting) + len(places) > CHUNK:
+                self._decide(waiting)
+                waiting = []
+            waiting += groups.ids(places)
+        if waiting and not self._stopped():
+            self._decide(waiting)
+
+    def _many(self, groups: PointGroups, places: Sequence[int]) -> None:
+        """A fingerprint of very many points: sorted by all that makes copies, then group by group."""
+        exact = PointGroups()
+        content: dict[bytes, tuple[int, Whose]] = {}
+        for some in parts(places, CHUNK):
+            if self._stopped():
+                return
+            members = self._members(groups.ids(some))
+            exact.add((int.from_bytes(member.digest[:8], "big"), member.candidate.id) for member in members)
+            if self._context.dry_run:
+                for member in members:
+                    if not member.candidate.exempt:
+                        content[member.content] = (content.get(member.content, (0, None))[0] + 1, member.whose)
+        for count, whose in content.values():
+            self._content[whose] += count - 1
+        for same in exact.shared():
+            kept: list[PointId] = []
+            for some in parts(same, CHUNK - 1):
+                if self._stopped():
+                    return
+                # The survivor of those before stands against those that follow: the order is total, so the last
+                # one is the survivor of all.
+                kept = [copies.survivor.id for copies in self._decide([*kept, *exact.ids(some)], preview=False)]
+
+    def _decide(self, ids: Sequence[PointId], *, preview: bool = True) -> list[Copies]:
+        members = {member.candidate.id: member for member in self._members(ids)}
+        found = find_copies((member.digest, member.candidate) for member in members.values())
+        if self._context.dry_run and preview:
+            for copies in find_copies((member.content, member.candidate) for member in members.values()):
+                if copies.victims:
+                    self._content[members[copies.survivor.id].whose] += len(copies.victims)
+        self._apply(found, members)
+        return found
+
+    def remove_listed(self, entries: Sequence[Entry]) -> None:
+        """Remove the copies that a report lists, if they still are copies of the survivor it names."""
+        waiting: list[Entry] = []
+        size = 0
+        for entry in entries:
+            for some in parts(entry.copies, CHUNK - 1):
+                if size + len(some) + 1 > CHUNK:
+                    self._listed(waiting)
+                    waiting, size = [], 0
+                waiting.append(Entry(entry.collection, entry.survivor, tuple(some)))
+                size += len(some) + 1
+            if self._stopped():
+                return
+        self._listed(waiting)
+
+    def _listed(self, entries: Sequence[Entry]) -> None:
+        ids = dict.fromkeys(one for entry in entries for one in (entry.survivor, *entry.copies))
+        members = {member.candidate.id: member for member in self._members(list(ids))}
+        found = []
+        for entry in entries:
+            survivor = members.get(entry.survivor)
+            listed = [
+                members[one] for one in dict.fromkeys(entry.copies) if one in members and one != entry.survivor
+            ]
+            if survivor is None:
+                self._skipped["survivor_changed"] += len(listed)
+                continue
+            still = [
+                one.candidate
+                for one in listed
+                if one.digest == survivor.digest and survivor.candidate.rank < one.candidate.rank
+            ]
+            self._skipped["changed"] += len(listed) - len(still)
+            going = tuple(one for one in still if not one.exempt)
+            found.append(Copies(survivor.candidate, going, tuple(one for one in still if one.exempt)))
+        self._apply(found, members)
+
+    # --- reading ---------------------------------------------------------------------------------------------
+
+    def _members(self, ids: Sequence[PointId]) -> list[_Member]:
+        """The points of these ids that may be copies of something."""
+        found = []
+        for points in self._points(ids):
+            names = self._vector_names([point["id"] for point in points])
+            for point in points:
+                payload = point.get("payload") or {}
+                policy = policy_for(payload.get("scope"), self._policies)
+                vectors = names.get(point["id"], frozenset()) if names is not None else self._vectors
+                content = duplicate_digest(payload, DuplicatePolicy.CONTENT, vectors)
+                if content is None:
+                    continue
+                digest = (
+                    content if policy is DuplicatePolicy.CONTENT else duplicate_digest(payload, policy, vectors)
+                )
+                if digest is None:
+                    # Without a source it is nobody's copy; `content` would still take it for one.
+                    digest = hashlib.blake2b(repr(point["id"]).encode(), digest_size=16, person=b"id").digest()
+                found.append(
+                    _Member(
+                        candidate=Candidate.of(point["id"], payload, self._settings.exempt_tags),
+                        digest=digest,
+                        content=content,
+                        whose=(payload["tenant_id"], payload["scope"]),
+                        fields={key: payload.get(key) for key in (*HELD_BY, "ttl_days")},
+                    )
+                )
+        return found
+
+    def _points(self, ids: Sequence[PointId]) -> Iterator[list[dict[str, Any]]]:
+        """The points with the deciding fields, so many at a time that an answer is not too large."""
+        place = 0
+        while place < len(ids):
+            some = ids[place : place + self._read_size]
+            before = self._session.traffic.received
+            points = self._session.retrieve(self._name, some, payload=DECIDING_FIELDS)
+            per_point = max(1, (self._session.traffic.received - before) // len(some))
+            self._read_size = max(1, min(2 * self._read_size, CHUNK, BYTES_PER_READ // per_point))
+            place += len(some)
+            yield points
+
+    def _vector_names(self, ids: Sequence[PointId]) -> dict[PointId, frozenset[str]] | None:
+        """Which vectors each point has; None where all points of the collection have all of them."""
+        if self._uniform is None:
+            total = self._session.count(self._name)
+            self._uniform = all(self._session.count(self._name, every(_has(v))) == total for v in self._vectors)
+        if self._uniform:
+            return None
+        found: dict[PointId, frozenset[str]] = {}
+        for some in parts(ids, self._limits.ids(self._limits.page(CHUNK))):
+            for vector in self._vectors:
+                having = every(models.HasIdCondition(has_id=list(some)), _has(vector))
+                for page in self._session.scroll(self._name, having, page=len(some)):
+                    for point in page:
+                        found[point["id"]] = found.get(point["id"], frozenset()) | {vector}
+        return found
+
+    # --- applying --------------------------------------------------------------------------------------------
+
+    def _stopped(self) -> bool:
+        if self._report.stopped is None:
+            self._report.stopped = self._context.budget.exhausted()
+        return self._report.stopped is not None
+
+    def _apply(self, found: Iterable[Copies], members: Mapping[PointId, _Member]) -> None:
+        """Delete the victims, batch by batch, while the budget lasts."""
+        waiting = []
+        for copies in found:
+            self._skipped["exempt"] += len(copies.exempt)
+            waiting += [(copies.survivor, victim) for victim in copies.victims]
+        size = self._limits.ids(self._settings.batch)
+        place = 0
+        while place < len(waiting):
+            allowed = self._context.budget.next_batch(min(size, len(waiting) - place))
+            if not allowed:
+                self._report.stopped = self._context.budget.exhausted()
+                return
+            self._batch(waiting[place : place + allowed], members)
+            place += allowed
+
+    def _batch(self, pairs: Sequence[tuple[Candidate, Candidate]], members: Mapping[PointId, _Member]) -> None:
+        began = time.monotonic()
+        gone = list(pairs) if self._context.dry_run else self._delete(pairs, members)
+        entries: dict[PointId, list[PointId]] = {}
+        for survivor, victim in gone:
+            member = members[victim.id]
+            policy = policy_for(member.whose[1], self._policies)
+            self._tallies.setdefault((*member.whose, policy.value), _Tally()).add(victim)
+            entries.setdefault(survivor.id, []).append(victim.id)
+        for survivor_id, copies in entries.items():
+            whose = members[survivor_id].whose
+            self._writer.add(
+                Entry(self._name, survivor_id, tuple(copies), *whose, policy_for(whose[1], self._policies).value)
+            )
+        self._report.batches += 1
+        if not self._context.dry_run:
+            self._report.handled += len(gone)
+        self._context.budget.spend(len(gone), wait=not self._context.dry_run)
+        done = sum(tally.count for tally in self._tallies.values())
+        self._context.progress(Progress(self._name, "removing copies", done))
+        self._log.info("batch", points=len(gone), seconds=round(time.monotonic() - began, 3))
+
+    def _delete(
+        self, pairs: Sequence[tuple[Candidate, Candidate]], members: Mapping[PointId, _Member]
+    ) -> list[tuple[Candidate, Candidate]]:
+        """Delete the victims of those survivors that are what they were; the pairs whose victim is gone."""
+        keepers = {survivor.id: survivor for survivor, _ in pairs}
+        now = {member.candidate.id: member for member in self._members(list(keepers))}
+        sound = []
+        for survivor, victim in pairs:
+            seen = now.get(survivor.id)
+            if (
+                seen is not None
+                and seen.digest == members[survivor.id].digest
+                and seen.candidate.rank < victim.rank
+            ):
+                sound.append((seen.candidate, victim))
+        self._skipped["survivor_changed"] += len(pairs) - len(sound)
+        if not sound:
+            return []
+        lasting = [members[victim.id] for survivor, victim in sound if survivor.expires is None]
+        ending = [members[victim.id] for survivor, victim in sound if survivor.expires is not None]
+        self._session.delete(self._name, self._condition(lasting, ending))
+        ids = [victim.id for _, victim in sound]
+        left = {point["id"] for point in self._session.retrieve(self._name, ids)}
+        self._skipped["changed"] += len(left)
+        return [(survivor, victim) for survivor, victim in sound if victim.id not in left]
+
+    def _condition(self, lasting: Sequence[_Member], ending: Sequence[_Member]) -> models.Filter:
+        """What has to hold of victims when they are deleted.
+
+        Args:
+            lasting: Those whose survivor never expires.
+            ending: Those whose survivor does: one that was renewed since may outlive it, and must stay.
+        """
+        victims = [*lasting, *ending]
+        must: list[Condition] = [matches("schema_version", SCHEMA_VERSION)]
+        must += [matches_any(key, sorted({member.fields[key] for member in victims})) for key in HELD_BY]
+        if self._uniform:
+            must += [_has(vector) for vector in self._vectors]
+        ways: list[Condition] = []
+        if lasting:
+            ways.append(_these(lasting))
+        if ending:
+            # The index cuts off what is below a microsecond.
+            until = max(member.candidate.created for member in ending) + timedelta(microseconds=1)
+            days = sorted({_days(member.fields["ttl_days"]) for member in ending})
+            ways.append(
+                every(
+                    _these(ending),
+                    models.FieldCondition(key="created_at", range=models.DatetimeRange(lt=until)),
+                    models.FieldCondition(key="ttl_days", match=models.MatchAny(any=days)),
+                )
+            )
+        must.append(ways[0] if len(ways) == 1 else either(*ways))
+        exempt = self._settings.exempt_tags
+        return models.Filter(must=must, must_not=[matches_any("tags", exempt)] if exempt else None)
+
+
+def _days(ttl: Any) -> int:
+    """The whole number that `ttl_days` holds, as it is or as the one item of a list."""
+    return int(ttl[0] if isinstance(ttl, list) else ttl)
+
+
+def _these(members: Sequence[_Member]) -> models.HasIdCondition:
+    return models.HasIdCondition(has_id=[member.candidate.id for member in members])
+
+
+def _has(vector: str) -> models.HasVectorCondition:
+    return models.HasVectorCondition(has_vector=vector)
+
+
+def _vector_names(vectors: Mapping[str, Any] | None) -> list[str]:
+    """The names of dense vectors; an unnamed one has the empty name."""
+    if not vectors:
+        return []
+    return [""] if "size" in vectors and "distance" in vectors else list(vectors)
