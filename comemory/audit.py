@@ -137,7 +137,7 @@ def is_tenant_id(value: object) -> bool:
 
 def countable_reasons() -> frozenset[str]:
     """Every reason that the engine can count, given the indexes of a memory collection."""
-    space = EmbeddingSpace(model="any")
+    space = EmbeddingSpace(dim=1, metric="any", model="any")
     lists = {f"{field}.{Reason.LIST.value}" for field in SINGLE_VALUED}
     return frozenset({check.reason for check in checks(space)} | lists | {WRONG_TENANT})
 
@@ -153,7 +153,7 @@ def payload_problems(payload: Mapping[str, Any], space: EmbeddingSpace, *, lenie
     if isinstance(embedding, Mapping):
         for key in ("dim", "metric", "model"):
             wanted, stands = getattr(space, key), embedding.get(key)
-            if wanted is not None and stands is not None and stands != wanted:
+            if type(stands) is type(wanted) and stands != wanted:
                 reasons.add(f"embedding.{key}.{Reason.MISMATCH.value}")
     visibility = payload.get("visibility")
     if visibility in ("confidential", "private") and not (
@@ -170,8 +170,8 @@ def _without_owner(visibility: str) -> str:
 def _space_checks(space: EmbeddingSpace) -> Iterator[Check]:
     mismatch = Reason.MISMATCH.value
     if space.dim is not None:
-        unless: list[Condition] = [is_empty("embedding.dim"), _range("embedding.dim", gte=space.dim, lte=space.dim)]
-        yield Check(f"embedding.dim.{mismatch}", models.Filter(must_not=unless))
+        other = either(_range("embedding.dim", lt=space.dim), _range("embedding.dim", gt=space.dim))
+        yield Check(f"embedding.dim.{mismatch}", other)
     for key, wanted in (("metric", space.metric), ("model", space.model)):
         if wanted is not None:
             condition = models.Filter(must=[_is_other(f"embedding.{key}", [wanted])])
