@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         victims,
     )
     from comemory.errors import CoMemoryError, InvalidIdentifierError, InvalidNameError, InvalidPrincipalError
-    from comemory.fingerprint import fingerprint, normalise_fingerprint
+    from comemory.fingerprints import fingerprint, normalise_fingerprint
     from comemory.identifiers import (
         Identifier,
         Kind,
@@ -96,7 +96,7 @@ __all__ = [
 _HOMES = (
     "errors",
     "times",
-    "fingerprint",
+    "fingerprints",
     "identifiers",
     "naming",
     "payload",
@@ -113,5 +113,6 @@ def __getattr__(name: str) -> Any:
         for home in _HOMES:
             module = import_module(f"comemory.{home}")
             if hasattr(module, name):
-                return getattr(module, name)
+                globals()[name] = value = getattr(module, name)
+                return value
     raise AttributeError(f"module 'comemory' has no attribute {name!r}")

@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from comemory.fingerprint import PREFIX, normalise_fingerprint
+from comemory.fingerprints import PREFIX, normalise_fingerprint
 from comemory.payload import SCHEMA_VERSION, SCOPES
 from comemory.retention import DEFAULT_EXEMPT_TAGS, expires_at, is_exempt
 from comemory.times import LATEST, parse_time

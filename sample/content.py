@@ -23,8 +23,8 @@ from typing import Any
 
 from ulid import ULID
 
-from comemory.fingerprint import PREFIX as FINGERPRINT_PREFIX
-from comemory.fingerprint import fingerprint
+from comemory.fingerprints import PREFIX as FINGERPRINT_PREFIX
+from comemory.fingerprints import fingerprint
 from comemory.points import point_id
 from sample.people import DATA
 from sample.vectors import MODEL

@@ -20,7 +20,7 @@ from qdrant_client import models
 
 from comemory.duplicates import DuplicatePolicy, fingerprint_hash
 from comemory.filters import either, every, matches, matches_any
-from comemory.fingerprint import PREFIX, normalise_fingerprint
+from comemory.fingerprints import PREFIX, normalise_fingerprint
 from comemory.payload import SCOPES
 from comemory.times import parse_time
 from ops.jobs.base import Context, Progress, collection_errors, collections_of, reporting

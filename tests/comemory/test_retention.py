@@ -158,7 +158,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 def test_the_filters_find_what_the_oracle_says(engine: Callable[[bool], Points]) -> None:
     expired, total = 0, 0
 
-    @settings(max_examples=40, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
     @given(
         payloads=st.lists(retained(), min_size=60, max_size=60),
         now=st.sampled_from(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from comemory.duplicates import Candidate, duplicate_key, survivor
-from comemory.fingerprint import normalise_fingerprint
+from comemory.fingerprints import normalise_fingerprint
 from comemory.identifiers import parse_identifier
 from comemory.naming import CollectionName
 from comemory.payload import SCOPES, VISIBILITIES, Payload

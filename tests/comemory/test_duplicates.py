@@ -1,0 +1,141 @@
+"""Duplicates: what makes two points the same, and which one stays."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comemory import Candidate, DuplicatePolicy, can_read, duplicate_key, fingerprint, survivor, victims
+from tests.comemory.payloads import ULID, access_payloads, good_payload
+from tests.comemory.test_access import principals
+
+KEY = duplicate_key(good_payload())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fingerprint": "A1" * 32},
+        {"team_id": "team_a", "acl": None},
+        {"acl": {"read_team_ids": [], "read_agent_ids": None}},
+        {
+            "created_at": "2020-01-01T00:00:00Z",
+            "importance": 1,
+            "ttl_days": 3,
+            "tags": ["a"],
+            "lang": "uk",
+            "text": "x",
+        },
+        {"chunk": {"chunk_id": "chk_01HQ", "chunk_idx": 0}},
+    ],
+)
+def test_what_does_not_matter(changes: dict[str, Any]) -> None:
+    assert duplicate_key(good_payload(**changes)) == KEY is not None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tenant_id": "t_b"}, {"team_id": "team_b"}, {"team_id": None}, {"project_id": None}, {"agent_id": "agt_b"},
+        {"owner_kind": "team", "owner_id": "team_a"}, {"owner_id": "agt_b"}, {"scope": "signals"},
+        {"visibility": "private"},
+        {"indexed": False}, {"acl": {"read_team_ids": ["team_a"]}}, {"acl": {"read_role_ids": ["role_a"]}},
+        {"fingerprint": fingerprint("other")}, {"source_id": f"msg_{ULID}"}, {"chunk": {"chunk_idx": 1}},
+    ],
+)  # fmt: skip
+def test_what_keeps_two_points_apart(changes: dict[str, Any]) -> None:
+    assert duplicate_key(good_payload(**changes)) not in (None, KEY)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schema_version": "cm_payload_v2"}, {"tenant_id": None}, {"tenant_id": ["t_a"]}, {"team_id": ["team_a"]},
+        {"scope": 5},
+        {"indexed": "true"}, {"acl": [1]}, {"acl": {"read_team_ids": "team_a"}}, {"acl": {"read_team_ids": [None]}},
+        {"fingerprint": "sha256:a1b2c3d4e5f6..."}, {"fingerprint": None},
+        {"chunk": None}, {"chunk": {"chunk_idx": True}},
+        {"source_id": None},
+    ],
+)  # fmt: skip
+def test_what_is_in_doubt_is_a_duplicate_of_nothing(changes: dict[str, Any]) -> None:
+    assert duplicate_key(good_payload(**changes)) is None
+
+
+def test_the_order_of_an_acl_and_repeats_in_it_do_not_matter() -> None:
+    one = good_payload(acl={"read_team_ids": ["team_a", "team_b", "team_a"]})
+    other = good_payload(acl={"read_team_ids": ["team_b", "team_a"]})
+    assert duplicate_key(one) == duplicate_key(other)
+
+
+def test_the_policy_says_whether_the_source_counts() -> None:
+    moved = {"source_id": f"doc_{ULID[:-1]}1", "chunk": {"chunk_idx": 9}}
+    for scope in ("docs", "messages", "artifacts", "signals", "somewhere"):
+        assert duplicate_key(good_payload(scope=scope)) != duplicate_key(good_payload(scope=scope, **moved))
+    assert duplicate_key(good_payload(scope="memory")) == duplicate_key(good_payload(scope="memory", **moved))
+    content = DuplicatePolicy.CONTENT
+    assert duplicate_key(good_payload(), content) == duplicate_key(good_payload(**moved), content)
+
+
+def test_other_vectors_make_another_point() -> None:
+    assert duplicate_key(good_payload(), vector_names=["dense", "sparse"]) != KEY
+    assert duplicate_key(good_payload(), vector_names=["b", "a"]) == duplicate_key(
+        good_payload(), vector_names=["a", "b"]
+    )
+
+
+@given(access_payloads(), access_payloads(), principals, st.booleans())
+def test_duplicates_have_the_same_readers(
+    one: dict[str, Any], other: dict[str, Any], principal: Any, only: bool
+) -> None:
+    other = {**other, **{key: one[key] for key in ("tenant_id", "owner_kind", "owner_id", "scope") if key in one}}
+    if duplicate_key(one) is not None and duplicate_key(one) == duplicate_key(other):
+        assert can_read(one, principal, only_indexed=only) == can_read(other, principal, only_indexed=only)
+
+
+OLD, NEW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+SMALL, LARGE = str(uuid.UUID(int=1)), str(uuid.UUID(int=2))
+RANKED = [
+    Candidate(9, None, 0.1, NEW),
+    Candidate(8, NEW, 0.1, NEW),
+    Candidate(7, OLD, 0.9, NEW),
+    Candidate(6, OLD, 0.5, OLD),
+    Candidate(2, OLD, 0.5, NEW),
+    Candidate(10, OLD, 0.5, NEW),
+    Candidate(SMALL, OLD, 0.5, NEW),
+    Candidate(LARGE, OLD, 0.5, NEW),
+    Candidate(1, OLD, -1.0, NEW),
+]
+
+
+def test_who_lives_longest_then_matters_most_then_is_oldest_then_has_the_smallest_id_stays() -> None:
+    for better, worse in itertools.combinations(RANKED, 2):
+        assert survivor([worse, better]) == better
+
+
+@given(st.permutations(RANKED))
+def test_the_choice_does_not_depend_on_the_order(shuffled: list[Candidate]) -> None:
+    assert survivor(shuffled) == RANKED[0]
+    assert victims(shuffled) == RANKED[1:]
+
+
+def test_a_candidate_is_read_from_its_payload() -> None:
+    payload = good_payload(created_at="2026-01-01", ttl_days=31, importance=0.5)
+    assert Candidate.of(1, payload) == Candidate(1, NEW, 0.5, OLD)
+    assert Candidate.of(1, payload | {"ttl_days": "31"}).expires is None
+    assert Candidate.of(1, payload | {"importance": 7}).importance == -1
+    assert Candidate.of(1, payload | {"created_at": "?"}).created > NEW + timedelta(days=365_000)
+    held = Candidate.of(1, payload | {"tags": ["legal_hold"]})
+    assert held.exempt and held.expires is None
+
+
+def test_what_a_tag_exempts_is_never_a_victim() -> None:
+    held = [Candidate(i, None, 0.5, OLD, exempt=True) for i in (1, 2)]
+    assert survivor([*held, RANKED[1]]) == held[0]
+    assert victims([*held, RANKED[1]]) == [RANKED[1]]
