@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +24,7 @@ from sample.questions import questions
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 Url = Annotated[str, typer.Option(envvar="QDRANT_URL", help="address of the Qdrant server")]
 DEFAULT_URL = "http://127.0.0.1:6333"
-_WIDTH = 116
+_WIDTH = 100
 _DEMO_LIMIT = 3
 
 
@@ -38,9 +41,7 @@ def main() -> None:
 def load_command(url: Url = DEFAULT_URL) -> None:
     """Write the sample's points into the collections of `make up`; a second time changes nothing."""
     results = load(_client(url))
-    table = Table(
-        "collection", "added", "changed", "unchanged", title=f"sample memory in {url}", title_justify="left"
-    )
+    table = Table("collection", "added", "changed", "unchanged", box=box.SIMPLE)
     for column in table.columns[1:]:
         column.justify = "right"
     for result in results:
@@ -81,7 +82,7 @@ def ask_command(
 @app.command(name="people")
 def people_command() -> None:
     """List those who can ask."""
-    table = Table("name", "tenant", "teams", "roles", "who that is")
+    table = Table("name", "tenant", "teams", "roles", "who that is", box=box.SIMPLE)
     for one in people().values():
         principal = one.principal
         table.add_row(
@@ -105,10 +106,10 @@ def _answer(client: QdrantClient, console: Console, question: str, asker: Person
     if not hits:
         console.print("  nothing near the question that this principal may read")
         return hits
-    table = Table()
+    table = Table(box=box.SIMPLE)
     table.add_column("score", justify="right")
     table.add_column("passage", ratio=1)
-    for heading in ("scope", "visibility", "readable because"):
+    for heading in ("tenant, scope", "visibility", "readable because"):
         table.add_column(heading)
     for hit in hits:
         payload = hit.payload
@@ -124,6 +125,9 @@ def _answer(client: QdrantClient, console: Console, question: str, asker: Person
 
 
 def _client(url: str) -> QdrantClient:
+    # A key that stays on this machine needs no TLS; for any other address the client's warning is right.
+    if urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}:
+        warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
     return QdrantClient(url=url, api_key=os.environ.get("QDRANT_API_KEY"), timeout=30, check_compatibility=False)
 
 

@@ -2,7 +2,8 @@
 
 Two texts are close when they share words or parts of words. Nothing is learned and nothing is downloaded, so the
 same text gives the same vector on every machine; in exchange, a question finds a passage only through words (or
-inflections of words) that both contain.
+inflections of words) that both contain. Two different words share a place in the vector now and then, which gives a
+passage a small score that it has not earned.
 """
 
 from __future__ import annotations
