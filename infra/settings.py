@@ -111,8 +111,10 @@ class StackSettings(Spec):
         for number, one in enumerate(self.collections):
             at = f"{NAMESPACE}:collections[{number}]"
             problems += _indexes(at, one)
+            if any(problem.startswith(at) for problem in problems):
+                continue
             try:
-                declared.append(Declared(one.spec(), one.all_indexes() if not problems else (), one.alias))
+                declared.append(Declared(one.spec(), one.all_indexes(), one.alias))
             except ValidationError as error:
                 problems += _lines(error, at)
         if problems:
@@ -209,7 +211,8 @@ def _lines(error: ValidationError, at: str) -> list[str]:
         if one["type"] == "extra_forbidden":
             message = "there is no such key"
         value = one["input"]
-        shown = f", not {value!r}" if isinstance(value, str | int | float) and "api_key" not in location else ""
+        secret = "api_key" in location or location == ["endpoint"]
+        shown = f", not {value!r}" if isinstance(value, str | int | float) and not secret else ""
         if one["type"] in ("value_error", "extra_forbidden", "missing"):
             shown = ""
         lines.append(f"{key}: {message}{shown}")

