@@ -203,7 +203,7 @@ class Daemon:
         self._results.start(item.job.name, utc_now())
         began = time.monotonic()
         try:
-            report = registry.run(item, self._settings, stop=halt, progress=_batch_logger(log))
+            report = registry.run(item, self._settings, stop=halt, progress=_progress_logger(log))
         except OpsError as error:
             self._failed(item, log, began, str(error))
         except Exception as error:  # the daemon lives on, and the job is tried again at its next time
@@ -253,19 +253,11 @@ def log_report(log: Any, report: JobReport, seconds: float) -> None:
     )
 
 
-def _batch_logger(log: Any) -> Callable[[Progress], None]:
-    last = [time.monotonic()]
+def _progress_logger(log: Any) -> Callable[[Progress], None]:
+    """For who looks closely; the one event of a batch is the job's own."""
 
-    def tell(progress: Progress) -> None:
-        log.info(
-            "batch",
-            collection=progress.collection,
-            step=progress.step,
-            done=progress.done,
-            total=progress.total,
-            seconds=_since(last[0]),
-        )
-        last[0] = time.monotonic()
+    def tell(step: Progress) -> None:
+        log.debug("progress", collection=step.collection, step=step.step, done=step.done, total=step.total)
 
     return tell
 

@@ -71,7 +71,7 @@ def _guarded(endpoint: Endpoint, token: SecretStr | None) -> Endpoint:
     expected = f"Bearer {token.get_secret_value()}".encode()
 
     def guard(request: Request) -> Response:
-        given = request.headers.get("authorization", "").encode()
+        given = request.headers.get("authorization", "").encode("latin-1")  # the bytes as they came
         if not hmac.compare_digest(given, expected):
             return PlainTextResponse("a bearer token is needed\n", 401, {"www-authenticate": "Bearer"})
         return endpoint(request)

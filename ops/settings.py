@@ -7,6 +7,7 @@ refused, since a misspelt limit would otherwise be no limit at all.
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -14,7 +15,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from apscheduler.triggers.cron import CronTrigger
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from comemory.naming import CollectionName
@@ -40,6 +50,19 @@ def _zone(name: str) -> str:
     return name
 
 
+def _readable(value: object) -> object:
+    """The environment has texts only: `90` is seconds there too; `90s`, `15m`, `36h` and `7d` are for people."""
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())) is not None:
+        return timedelta(**{_UNITS[match[2] or "s"]: float(match[1])})
+    return value
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([dhms]?)", re.ASCII)
+_UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+Duration = Annotated[timedelta, BeforeValidator(_readable)]
+"""A duration: `7d`, `36h`, `15m`, `90s`, a number of seconds, or ISO 8601 such as `P7D`."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
@@ -50,10 +73,8 @@ class Schedule(_Section):
     cron: Annotated[str, AfterValidator(_cron)] | None = Field(
         None, description="Five cron fields, such as `15 3 * * *`."
     )
-    every: timedelta | None = Field(
-        None, gt=timedelta(0), description="An interval: ISO 8601 such as `PT15M`, or seconds."
-    )
-    jitter: timedelta = Field(
+    every: Duration | None = Field(None, gt=timedelta(0), description="An interval, such as `15m`.")
+    jitter: Duration = Field(
         timedelta(0), ge=timedelta(0), description="A run starts at a random moment up to this much later."
     )
     zone: Annotated[str, AfterValidator(_zone)] = Field("UTC", description="The time zone of `cron`.")
@@ -132,7 +153,7 @@ class RetentionSettings(_DeletingJob):
     """The `ttl` job: deletes what outlived its `ttl_days`."""
 
     schedule: Schedule = Field(_every(60), description="When it runs.")
-    grace: timedelta = Field(
+    grace: Duration = Field(
         timedelta(0), ge=timedelta(0), description="How much longer than its time a point stays."
     )
     exempt_tags: tuple[str, ...] = Field(
@@ -205,7 +226,7 @@ class LeaseSettings(_Section):
     path: Path = Field(Path("/var/run/comemory/lease"), description="The file locked, for `file`.")
     name: str = Field("comemory", description="The Lease object, for `kubernetes`.")
     namespace: str | None = Field(None, description="Its namespace; null: the pod's own.")
-    duration: timedelta = Field(
+    duration: Duration = Field(
         timedelta(seconds=30), ge=timedelta(seconds=5), description="A holder that is silent so long has lost it."
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ops.cli import census, collections, daemon, doctor, plan, settings
+from ops.cli import audit, census, collections, daemon, dedup, doctor, plan, settings, ttl
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,6 +35,9 @@ def installed_version() -> str:
 
 
 app.command()(daemon.daemon)
+app.command()(ttl.ttl)
+app.command()(dedup.dedup)
+app.command()(audit.audit)
 app.command()(census.census)
 app.command()(collections.collections)
 app.command()(doctor.doctor)

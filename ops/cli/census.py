@@ -9,6 +9,7 @@ from ops.jobs.registry import Registered
 
 
 def census(
+    *,
     settings_file: SettingsFile = None,
     collection: Collection = None,
     tenant: Tenant = None,

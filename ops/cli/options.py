@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from ops import logs
 from ops.errors import SettingsError
 from ops.jobs.base import Selection
-from ops.settings import LogSettings, Settings, load, read_secret
+from ops.settings import Duration, LogSettings, Settings, load, read_secret
 
 SettingsFile = Annotated[
     Path | None,
@@ -78,11 +78,8 @@ def duration(text: str | None, option: str) -> timedelta | None:
     """
     if text is None:
         return None
-    units = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-    if text[:-1].isdigit() and text[-1:] in units:
-        return timedelta(**{units[text[-1]]: int(text[:-1])})
     try:
-        return TypeAdapter(timedelta).validate_python(text)
+        return TypeAdapter(Duration).validate_python(text)
     except ValidationError:
         raise SettingsError(
             f"{option}: '{text}' is no duration; write it as 7d, 36h, 90m, 30s or in ISO 8601 as P7D."

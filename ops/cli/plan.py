@@ -31,6 +31,7 @@ PlanExitCode = Annotated[
 
 
 def plan(
+    *,
     settings_file: SettingsFile = None,
     declared_file: DeclaredFile = None,
     collection: Collection = None,

@@ -7,8 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ops.budget import Budget
+from ops.jobs.audit import AuditJob
 from ops.jobs.base import Context, Job, Progress, Selection
 from ops.jobs.census import CensusJob
+from ops.jobs.dedup import DedupJob
+from ops.jobs.dedup_state import DedupState
+from ops.jobs.ttl import TtlJob
 from ops.report import JobReport
 from ops.session import Session
 from ops.settings import Schedule, Settings, read_secret
@@ -45,7 +49,15 @@ class Registered:
 
 def daemon_jobs(store: SnapshotStore) -> tuple[Registered, ...]:
     """Every job that a daemon runs; the census puts its numbers into `store`."""
-    return (Registered("census", CensusJob(store), "census"),)
+    state = DedupState()
+    return (
+        Registered("census", CensusJob(store), "census"),
+        Registered("ttl", TtlJob(), "ttl"),
+        Registered("dedup", DedupJob("incremental", state=state), "dedup"),
+        Registered("dedup-full", DedupJob("full", state=state), "dedup", "full_schedule"),
+        Registered("audit", AuditJob(), "audit"),
+        Registered("audit-deep", AuditJob(deep=True), "audit", "deep_schedule"),
+    )
 
 
 def connect(settings: Settings, *, stop: threading.Event | None = None, retry_for: float | None = None) -> Session:
