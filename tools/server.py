@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+import yaml
 from qdrant_client import QdrantClient
 
 from infra.settings import DEFAULT_PORT, checked_address
@@ -33,18 +34,30 @@ class Server:
         )
 
 
+def _configured(place: Workplace) -> str | None:
+    """The address that the stack's configuration gives: the program takes it before that of the environment."""
+    if not place.configuration.exists():
+        return None
+    settings = yaml.safe_load(place.configuration.read_text()) or {}
+    endpoint = (settings.get("config") or {}).get("comemory:endpoint")
+    return endpoint.get("url") if isinstance(endpoint, dict) else None
+
+
 def choose(place: Workplace) -> Server:
     """Find the server; from here on `QDRANT_URL` names it, for the program and for the provider.
 
     Raises StepError when the address is none, or the endpoint cannot be started.
     """
-    given = os.environ.get("QDRANT_URL")
+    configured = _configured(place)
+    given = configured or os.environ.get("QDRANT_URL")
     if given:
+        where = place.configuration.name if configured else "QDRANT_URL"
         try:
             url = checked_address(given)
         except ValueError as error:
-            raise StepError(f"the address in QDRANT_URL {error}") from None
-        return Server(url, embedded=False, told=f"Qdrant of QDRANT_URL: {url}")
+            raise StepError(f"the address in {where} {error}") from None
+        os.environ["QDRANT_URL"] = url
+        return Server(url, embedded=False, told=f"Qdrant of {where}: {url}")
     port = os.environ.get("COMEMORY_PORT")
     if port and not (port.isdecimal() and 0 < int(port) < 65536):
         raise StepError(f"COMEMORY_PORT is {port!r}; it should be a port from 1 to 65535")
