@@ -1,0 +1,1 @@
+"""What has a limit, measured: each module gives rows, `make bench` prints them."""
