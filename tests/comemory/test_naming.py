@@ -23,9 +23,9 @@ def test_the_names_of_the_specification_are_names(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "", "text_1024_v1", "cm_text_1024", "cm_text_01024_v1", "cm_text_1024_v0", "cm_text_0_v1", "cm_a_b_4_v1", None,
+        "", "text_1024_v1", "cm_text_1024", "cm_text_01024_v1", "cm_text_1024_v0", "cm_text_0_v1", "cm_a_b_4_v1",
         "cm_text_1024_v1 ", "cm_text_1024_v1\n", "cm_Text_1024_v1", "cm_text_65537_v1", "cm_text_-1_v1",
-        "cm_text_１_v1", 5,
+        "cm_text_１_v1", None, 5,
     ],
 )  # fmt: skip
 def test_another_form_is_refused_by_name(name: str) -> None:
