@@ -1,7 +1,7 @@
 """What the domain costs per query and per write: building an access filter, checking a payload.
 
-Each figure is processor time, and the best of many short rounds, because whatever else the machine does can only make
-a round slower.
+Each figure is processor time, and the best of many short rounds, because whatever else the machine does can only
+make a round slower.
 """
 
 from __future__ import annotations
