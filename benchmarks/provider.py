@@ -45,7 +45,12 @@ def rows() -> list[Row]:
             again = _seconds(lambda: stack.up(color="never"))
     number = COLLECTIONS * (1 + len(PAYLOAD_INDEXES))
     return [
-        Row(f"up of {number} resources ({first:.1f} s) as a multiple of the bare calls ({bare:.1f} s)", first / bare, TIMES_BARE, "x"),
+        Row(
+            f"up of {number} resources ({first:.1f} s) as a multiple of the bare calls ({bare:.1f} s)",
+            first / bare,
+            TIMES_BARE,
+            "x",
+        ),
         Row(f"up of {number} resources that changes nothing", again, NO_OP_SECONDS, "s"),
     ]
 
@@ -105,7 +110,9 @@ def _endpoint(folder: Path) -> Iterator[str]:
     try:
         while not ready.exists():
             if process.poll() is not None:
-                raise RuntimeError("the embedded endpoint did not start; run `python -m embedded --path DIR` to see why")
+                raise RuntimeError(
+                    "the embedded endpoint did not start; run `python -m embedded --path DIR` to see why"
+                )
             time.sleep(0.02)
         yield ready.read_text().strip()
     finally:

@@ -310,6 +310,8 @@ def _leaves(collection: str, path: tuple[str, ...], wanted: Any, has: Any) -> It
 
 def _quantization(collection: str, path: tuple[str, ...], wanted: dict[str, Any], has: Any) -> Iterator[Change]:
     """A quantization is one value: the server replaces it as a whole, so it is sent as a whole."""
+    if has and has.get("disabled"):
+        has = None
     if wanted.get("disabled"):
         if has:
             yield InPlace(collection, path, has, "Disabled")
