@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
-from embedded.errors import Forbidden, FormatError
+from embedded.errors import Forbidden, FormatError, Unsupported
 from embedded.keys import Access
 from embedded.parse import load_json, parse
 from embedded.storage import Collection, Store
@@ -18,6 +18,22 @@ if TYPE_CHECKING:
     from embedded.metrics import Metrics
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def _refuse_shard_keys(data: dict[str, Any]) -> None:
+    """Refuse a write or a read of some shards: the answer would be from all there is."""
+    if data.get("shard_key") is not None:
+        raise Unsupported(f"shard_key `{data['shard_key']}`: it keeps one shard a collection")
+    for inner in (*_listed(data, "searches"), *_listed(data, "operations")):
+        _refuse_shard_keys(inner)
+        for operation in inner.values():
+            if isinstance(operation, dict):
+                _refuse_shard_keys(operation)
+
+
+def _listed(data: dict[str, Any], field: str) -> list[dict[str, Any]]:
+    rows = data.get(field)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 @dataclass
@@ -42,6 +58,7 @@ class Call:
         value = load_json(self.body)
         if not isinstance(value, dict):
             raise FormatError("invalid type: expected an object", self.body)
+        _refuse_shard_keys(value)
         return value
 
     def parse(self, model: type[Model], untagged: str = "") -> Model:

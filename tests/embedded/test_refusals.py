@@ -64,6 +64,21 @@ def test_inference_is_refused_by_name(collection: str):
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("points/scroll", {"shard_key": "a"}),
+        ("points/delete", {"points": [1], "shard_key": ["a"]}),
+        ("points/query/batch", {"searches": [{"query": [1, 2], "using": "dense", "shard_key": "a"}]}),
+        ("points/batch", {"operations": [{"delete": {"points": [1], "shard_key": "a"}}]}),
+    ],
+)
+def test_a_shard_key_is_refused_and_not_taken_for_everything(collection: str, path: str, body: dict[str, Any]):
+    answer = httpx.post(f"{collection}/{path}", json=body)
+    assert answer.status_code == 501
+    assert "shard_key" in error_of(answer)
+
+
+@pytest.mark.parametrize(
     ("path", "body", "status", "text"),
     [
         ("points/scroll", "{", 400, "Format error in JSON body: "),
