@@ -1,7 +1,8 @@
 """What Pulumi costs: `up` of 20 collections with all their indexes, against the same REST calls from a bare script.
 
-The bare script is as plain as it can be: one connection, one call after the other, no check of anything. Both run against a fresh
-embedded endpoint on this machine; `up` is timed from the start of the command to its end, with Pulumi's own work in it.
+The bare script is as plain as it can be: one connection, one call after the other, no check of anything. Both
+run against a fresh embedded endpoint on this machine; `up` is timed from the start of the command to its end,
+with Pulumi's own work in it.
 """
 
 from __future__ import annotations
