@@ -17,6 +17,7 @@ $(STAMP): requirements/dev.lock
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(VENV)/bin/uv pip sync --quiet --python $(RUN) --require-hashes requirements/dev.lock
+	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --no-deps --editable .
 	@touch $@
 
 .PHONY: venv
@@ -49,6 +50,10 @@ questions: $(STAMP)  ## three questions, each asked by two that may not read the
 down: export CONFIRM := $(value CONFIRM)
 down: $(STAMP)  ## destroy the stack and stop the endpoint; asks before points go (CONFIRM=yes answers)
 	@$(RUN) -m tools down
+
+.PHONY: daemon
+daemon: $(STAMP)  ## run the ops daemon in the foreground against the same Qdrant; Ctrl-C ends it
+	@$(RUN) -m tools daemon
 
 .PHONY: endpoint
 endpoint: $(STAMP)  ## start the laptop endpoint only (COMEMORY_PORT, default 6333)
@@ -86,6 +91,7 @@ bench: pulumi  ## measure what has a limit, print a row for each, fail when one 
 .PHONY: docs
 docs: $(STAMP)  ## write the generated pages of docs/ anew
 	@$(RUN) -m tools.configuration_reference
+	@$(RUN) -m tools.settings_reference
 
 .PHONY: clean
 clean:  ## stop the endpoint and remove what was made here: .local (with its data), caches, the virtual environment

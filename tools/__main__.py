@@ -1,4 +1,4 @@
-"""The steps behind `make`: `python -m tools up|down|preview|sample|ask|endpoint|stop|status`."""
+"""The steps behind `make`: `python -m tools up|down|preview|sample|ask|endpoint|stop|daemon`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import down, report
+from tools import daemon, down, report
 from tools.errors import StepError
 from tools.pulumi_cli import CliError, ensure, language_plugin, version_of
 from tools.server import Server, choose
@@ -106,6 +106,7 @@ STEPS: dict[str, Callable[[Workplace], None]] = {
     "questions": questions,
     "endpoint": endpoint,
     "stop": stop,
+    "daemon": daemon.run,
 }
 
 

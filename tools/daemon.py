@@ -1,0 +1,28 @@
+"""The ops daemon in the foreground, against the Qdrant that the other steps use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from tools.server import choose
+from tools.workplace import Workplace
+
+
+def run(place: Workplace) -> NoReturn:
+    """Become the daemon: it takes this process's place, and so its signals and its exit code.
+
+    What the environment already sets for it stays; drift is measured against the stack's own configuration.
+    """
+    server = choose(place)
+    print(f"==> daemon for {server.url}; Ctrl-C ends it after the batch under way", flush=True)
+    environment = {"COMEMORY_LOG__FORMAT": "console" if sys.stderr.isatty() else "json"}
+    if place.configuration.exists():
+        environment["COMEMORY_COLLECTIONS__DECLARED"] = str(place.configuration)
+    environment |= os.environ
+    environment["COMEMORY_QDRANT__URL"] = server.url
+    if key := os.environ.get("QDRANT_API_KEY"):
+        environment["COMEMORY_QDRANT__API_KEY"] = key
+    os.chdir(place.root)
+    os.execve(sys.executable, [sys.executable, "-m", "ops", "daemon"], environment)  # noqa: S606 (no shell)
