@@ -101,11 +101,16 @@ def duplicate_key(
     key = (*domain, frozenset(vector_names), content)
     if (policy or policy_for(payload.get("scope"))) is DuplicatePolicy.CONTENT:
         return key
+    place = _place(payload)
+    return None if place is None else (*key, *place)
+
+
+def _place(payload: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Where a point came from: source and chunk."""
     chunk = payload.get("chunk")
-    source, place = payload.get("source_id"), chunk.get("chunk_idx") if isinstance(chunk, Mapping) else None
-    if not (isinstance(source, str) and source and isinstance(place, int) and not isinstance(place, bool)):
-        return None
-    return (*key, source, place)
+    source, index = payload.get("source_id"), chunk.get("chunk_idx") if isinstance(chunk, Mapping) else None
+    known = isinstance(source, str) and source and isinstance(index, int) and not isinstance(index, bool)
+    return (source, index) if known else None  # type: ignore[return-value]
 
 
 def fingerprint_hash(value: object) -> int | None:
@@ -125,15 +130,34 @@ def fingerprint_hash(value: object) -> int | None:
         return None
 
 
-def duplicate_digest(
-    payload: Mapping[str, Any], policy: DuplicatePolicy | None = None, vector_names: Collection[str] = ("dense",)
-) -> bytes | None:
-    """`duplicate_key` in 16 bytes, however many readers its ACL has: equal where the keys are, and only there."""
-    key = duplicate_key(payload, policy, vector_names)
-    if key is None:
-        return None
-    plain = tuple(sorted(part) if isinstance(part, frozenset) else part for part in key)
-    return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """`duplicate_key` under both policies, 16 bytes each however many readers the ACL has.
+
+    Two points have equal digests where their keys are equal, and only there. `source` is None for a point that is a
+    duplicate of nothing under that policy.
+    """
+
+    content: bytes
+    source: bytes | None
+
+    def under(self, policy: DuplicatePolicy) -> bytes | None:
+        """The digest under a policy."""
+        return self.content if policy is DuplicatePolicy.CONTENT else self.source
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any], vector_names: Collection[str] = ("dense",)) -> Identity | None:
+        """The identity of a point with this payload; None where it is a duplicate of nothing."""
+        key = duplicate_key(payload, DuplicatePolicy.CONTENT, vector_names)
+        if key is None:
+            return None
+        content = _digest(*(sorted(part) if isinstance(part, frozenset) else part for part in key))
+        place = _place(payload)
+        return cls(content, None if place is None else _digest(content, *place))
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +235,7 @@ class Copies:
 
 
 def find_copies(members: Iterable[tuple[bytes, Candidate]]) -> list[Copies]:
-    """What to do about points with their `duplicate_digest`s: one `Copies` for each digest that several have."""
+    """What to do about points with their digests (`Identity`): one `Copies` for each digest that several have."""
     by_digest: defaultdict[bytes, list[Candidate]] = defaultdict(list)
     for digest, candidate in members:
         by_digest[digest].append(candidate)

@@ -12,6 +12,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +24,7 @@ from comemory.duplicates import (
     Candidate,
     Copies,
     DuplicatePolicy,
-    duplicate_digest,
+    Identity,
     find_copies,
     policy_for,
 )
@@ -139,6 +140,18 @@ class Removal:
 
     def remove(self, groups: PointGroups) -> None:
         """Remove the copies among points that share a fingerprint."""
+        with ThreadPoolExecutor(1, thread_name_prefix="dedup-ahead") as ahead:
+            reading: Future[list[_Member]] | None = None
+            for ids in self._chunks(groups):
+                following = ahead.submit(self._members, ids)
+                if reading is not None:
+                    self._decide(reading.result())
+                reading = following
+            if reading is not None and not self._stopped():
+                self._decide(reading.result())
+
+    def _chunks(self, groups: PointGroups) -> Iterator[list[PointId]]:
+        """Ids of whole groups, so many that they are worth a request; the largest groups are dealt with at once."""
         waiting: list[PointId] = []
         for places in groups.shared():
             if self._stopped():
@@ -147,11 +160,11 @@ class Removal:
                 self._many(groups, places)
                 continue
             if len(waiting) + len(places) > CHUNK:
-                self._decide(waiting)
+                yield waiting
                 waiting = []
             waiting += groups.ids(places)
-        if waiting and not self._stopped():
-            self._decide(waiting)
+        if waiting:
+            yield waiting
 
     def _many(self, groups: PointGroups, places: Sequence[int]) -> None:
         """A fingerprint of very many points: sorted by all that makes copies, then group by group."""
@@ -175,10 +188,11 @@ class Removal:
                     return
                 # The survivor of those before stands against those that follow: the order is total, so the last
                 # one is the survivor of all.
-                kept = [copies.survivor.id for copies in self._decide([*kept, *exact.ids(some)], preview=False)]
+                members = self._members([*kept, *exact.ids(some)])
+                kept = [copies.survivor.id for copies in self._decide(members, preview=False)]
 
-    def _decide(self, ids: Sequence[PointId], *, preview: bool = True) -> list[Copies]:
-        members = {member.candidate.id: member for member in self._members(ids)}
+    def _decide(self, read: Iterable[_Member], *, preview: bool = True) -> list[Copies]:
+        members = {member.candidate.id: member for member in read}
         found = find_copies((member.digest, member.candidate) for member in members.values())
         if self._context.dry_run and preview:
             for copies in find_copies((member.content, member.candidate) for member in members.values()):
@@ -233,14 +247,11 @@ class Removal:
             names = self._vector_names([point["id"] for point in points])
             for point in points:
                 payload = point.get("payload") or {}
-                policy = policy_for(payload.get("scope"), self._policies)
                 vectors = names.get(point["id"], frozenset()) if names is not None else self._vectors
-                content = duplicate_digest(payload, DuplicatePolicy.CONTENT, vectors)
-                if content is None:
+                identity = Identity.of(payload, vectors)
+                if identity is None:
                     continue
-                digest = (
-                    content if policy is DuplicatePolicy.CONTENT else duplicate_digest(payload, policy, vectors)
-                )
+                digest = identity.under(policy_for(payload["scope"], self._policies))
                 if digest is None:
                     # Without a source it is nobody's copy; `content` would still take it for one.
                     digest = hashlib.blake2b(repr(point["id"]).encode(), digest_size=16, person=b"id").digest()
@@ -248,7 +259,7 @@ class Removal:
                     _Member(
                         candidate=Candidate.of(point["id"], payload, self._settings.exempt_tags),
                         digest=digest,
-                        content=content,
+                        content=identity.content,
                         whose=(payload["tenant_id"], payload["scope"]),
                         fields={key: payload.get(key) for key in (*HELD_BY, "ttl_days")},
                     )
