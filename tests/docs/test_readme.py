@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 from qdrant_client import QdrantClient, models
 
+from comemory.catalog import PAYLOAD_INDEXES
 from sample.__main__ import main
-from sample.content import COLLECTIONS, DIMENSIONS
+from sample.content import COLLECTIONS, DIMENSIONS, points
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -66,6 +68,14 @@ def loaded(run: Run) -> None:
 
 def test_it_shows_several_answers() -> None:
     assert len(ANSWERS) >= 4
+
+
+def test_the_collections_shown_are_those_of_the_catalogue_with_the_sample_in_them() -> None:
+    rows = re.findall(r"^(cm_\w+) +(\d+) +(\d+)  dense (\d+)$", README, re.MULTILINE)
+    held = Counter(point.type for point in points())
+    assert [(name, int(count), int(indexes), int(size)) for name, count, indexes, size in rows] == [
+        (name, held[kind], len(PAYLOAD_INDEXES), DIMENSIONS[kind]) for kind, name in COLLECTIONS.items()
+    ]
 
 
 @pytest.mark.usefixtures("loaded")
