@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulumi
 import pytest
+from pulumi import automation
 from qdrant_client import QdrantClient
 
 from infra.resources import Collection, PayloadIndex
@@ -132,3 +133,16 @@ class _Later:
         if pulumi.runtime.is_dry_run():
             return pulumi.Output.from_input(self._url).apply(lambda _: pulumi.output.UNKNOWN)
         return pulumi.Output.from_input(self._url)
+
+
+@pytest.mark.embedded_only("needs an endpoint with a key of the test's own")
+def test_the_stacks_settings_configure_the_provider_that_resources_take_by_default(deploy, start_endpoint):
+    endpoint = start_endpoint(api_key=KEY)
+    stack = deploy(url=endpoint.url)
+    stack.stack.set_config("qdrant:url", automation.ConfigValue(endpoint.url))
+    stack.stack.set_config("qdrant:api_key", automation.ConfigValue(KEY, secret=True))
+    stack.program = lambda _: one("cm_x", ("tags",))(pulumi.ResourceOptions())
+    made = stack.up()
+    assert made.ok, made.text
+    written = stack.everything_written()
+    assert b"pulumi:providers:qdrant::default" in written and KEY.encode() not in written
