@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 import socket
 import ssl
 import threading
@@ -136,7 +137,8 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or str(error)
+        number = getattr(error, "errno", None)
+        why = os.strerror(number) if number else str(error)
         raise OpsError(
             f"Cannot listen on {host} port {port}: {why}. Set http.host and http.port to an address that is free."
         ) from None
