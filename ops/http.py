@@ -137,8 +137,8 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as error:
-        number = getattr(error, "errno", None)
-        why = os.strerror(number) if number else str(error)
+        number = getattr(error, "errno", None) or 0
+        why = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
         raise OpsError(
             f"Cannot listen on {host} port {port}: {why}. Set http.host and http.port to an address that is free."
         ) from None
