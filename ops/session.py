@@ -247,7 +247,8 @@ class Session:
             new = {hit["value"]: hit["count"] for hit in hits if hit["value"] not in found}
             found.update(new)
             if len(hits) < page or not new:
-                return found
+                # Values whose last point was deleted linger in the index for a while, with a count of 0.
+                return {value: count for value, count in found.items() if count}
 
     def scroll(
         self,

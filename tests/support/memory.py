@@ -34,6 +34,9 @@ class Memory:
         for begin in range(0, len(points), 2000):
             self.client.upsert(self.name, points[begin : begin + 2000], wait=True)
 
+    def clear(self) -> None:
+        self.client.delete(self.name, models.FilterSelector(filter=models.Filter(must=[])), wait=True)
+
     def delete(self) -> None:
         self.client.delete_collection(self.name)
 
