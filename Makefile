@@ -92,6 +92,7 @@ bench: pulumi  ## measure what has a limit, print a row for each, fail when one 
 docs: $(STAMP)  ## write the generated pages of docs/ anew
 	@$(RUN) -m tools.configuration_reference
 	@$(RUN) -m tools.settings_reference
+	@$(RUN) -m tools.metrics_reference
 
 .PHONY: clean
 clean:  ## stop the endpoint and remove what was made here: .local (with its data), caches, the virtual environment
