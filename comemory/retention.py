@@ -252,7 +252,8 @@ def unreadable_retention_filter(*, tenant_id: str | None = None, scope: str | No
     """What the payload indexes alone can tell of `invalid_retention_filter`, a hundred times as fast.
 
     The points of our schema with a `ttl_days` of which no value is a whole number from 1, or with one that is and
-    no `created_at` that is a time. Lists of several values are not found, if one of the values is good.
+    no `created_at` that is a time. Lists of several values are not found, if one of the values is good;
+    points whose `schema_version` is a list with ours in it are.
     """
     countable = models.FieldCondition(key="ttl_days", range=models.Range(gte=1))
     timed = _created(LATEST, inclusive=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comemory import Candidate, DuplicatePolicy, can_read, duplicate_key, fingerprint, survivor, victims
+from comemory.duplicates import DECIDING_FIELDS, Copies, Identity, find_copies, fingerprint_hash
+from comemory.fingerprints import normalise_fingerprint
 from tests.comemory.payloads import ULID, access_payloads, good_payload
 from tests.comemory.test_access import principals
 
@@ -139,3 +142,58 @@ def test_what_a_tag_exempts_is_never_a_victim() -> None:
     held = [Candidate(i, None, 0.5, OLD, exempt=True) for i in (1, 2)]
     assert survivor([*held, RANKED[1]]) == held[0]
     assert victims([*held, RANKED[1]]) == [RANKED[1]]
+
+
+def test_what_to_do_about_copies() -> None:
+    held = Candidate(3, None, 0.0, OLD, exempt=True)
+    first, second, third = RANKED[1:4]
+    found = find_copies([(b"a", second), (b"b", RANKED[8]), (b"a", first), (b"a", held), (b"a", third)])
+    assert found == [Copies(held, (first, second, third))]
+    assert find_copies([(b"a", RANKED[0]), (b"a", held)]) == [Copies(RANKED[0], (), (held,))]
+
+
+@given(access_payloads(), access_payloads(), st.sampled_from([("dense",), ("dense", "other")]), st.booleans())
+def test_digests_are_equal_where_keys_are(
+    one: dict[str, Any], other: dict[str, Any], vectors: tuple[str, ...], same: bool
+) -> None:
+    other = {**other, "chunk": {"chunk_idx": 1}} if not same else {**one, "importance": 1, "tags": ["x"]}
+    for policy in DuplicatePolicy:
+        keys = duplicate_key(one, policy), duplicate_key(other, policy, vectors)
+        identities = Identity.of(one), Identity.of(other, vectors)
+        digests = [None if identity is None else identity.under(policy) for identity in identities]
+        assert [digest is None for digest in digests] == [key is None for key in keys]
+        assert (digests[0] == digests[1]) == (keys[0] == keys[1])
+
+
+@pytest.mark.parametrize("write", [str, str.upper, lambda f: f.removeprefix("sha256:"), lambda f: f[7:].upper()])
+def test_equal_fingerprints_have_equal_hashes(write: Callable[[str], str]) -> None:
+    plain = "sha256:" + "9f" * 32
+    assert fingerprint_hash(write(plain)) == fingerprint_hash(plain) == 0x9F9F9F9F9F9F9F9F
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, [], ["sha256:" + "9f" * 32], "", "9f" * 31, "z" * 64, "sha1:" + "9" * 64]
+)
+def test_what_is_no_fingerprint_has_no_hash(value: Any) -> None:
+    assert fingerprint_hash(value) is None
+    assert normalise_fingerprint(value) is None
+
+
+def test_the_deciding_fields_are_all_that_is_looked_at() -> None:
+    class Watched(dict[str, Any]):
+        def __init__(self, values: dict[str, Any], prefix: str = "") -> None:
+            super().__init__(
+                {k: Watched(v, f"{prefix}{k}.") if isinstance(v, dict) else v for k, v in values.items()}
+            )
+            self.prefix = prefix
+
+        def get(self, key: str, default: Any = None) -> Any:
+            asked.add(self.prefix + key)
+            return super().get(key, default)
+
+    asked: set[str] = set()
+    payload = Watched(good_payload(acl={"read_team_ids": ["a"]}, ttl_days=7, importance=1, tags=[]))
+    Identity.of(payload)
+    Candidate.of(1, payload)
+    covered = {key for key in asked if any(f"{key}.".startswith(f"{field}.") for field in DECIDING_FIELDS)}
+    assert asked - covered == {"chunk"}
