@@ -1,6 +1,6 @@
 """What the `dedup` job costs, beside a bare scroll that reads nothing but `fingerprint`, and the memory it takes.
 
-One point in twenty is a copy. The bare scroll is raw REST, one page of 10,000 after another, decoded and thrown
+One point in twenty is a copy. The bare scroll is raw REST, one page of 5,000 after another, decoded and thrown
 away. The full run is measured as a dry run, which finds and decides everything, and as a run that also deletes.
 """
 

@@ -45,7 +45,7 @@ EXAMPLES = 3
 CHUNK = 4000
 """Points that are read and decided on together; more are first sorted by what makes them copies."""
 
-BYTES_PER_READ = 4_000_000
+BYTES_PER_READ = 1_000_000
 """About how large an answer with the deciding fields may be: a payload with 10,000 readers is 200 kB."""
 
 Whose = tuple[str, str]
@@ -281,8 +281,8 @@ class Removal:
     def _vector_names(self, ids: Sequence[PointId]) -> dict[PointId, frozenset[str]] | None:
         """Which vectors each point has; None where all points of the collection have all of them."""
         if self._uniform is None:
-            total = self._session.count(self._name)
-            self._uniform = all(self._session.count(self._name, every(_has(v))) == total for v in self._vectors)
+            without = [models.Filter(must_not=[_has(vector)]) for vector in self._vectors]
+            self._uniform = not any(self._session.count(self._name, one) for one in without)
         if self._uniform:
             return None
         found: dict[PointId, frozenset[str]] = {}

@@ -32,6 +32,7 @@ from comemory.retention import (
 )
 from comemory.times import parse_time
 from ops import logs
+from ops.jobs.ahead import ahead
 from ops.jobs.base import Context, Progress, collection_errors, collections_of, reporting
 from ops.jobs.limits import Limits, parts
 from ops.report import JobReport, Row, merge_rows
@@ -157,7 +158,7 @@ class _Run:
 
     def _pages(self, due: models.Filter, page: int) -> Iterator[list[dict[str, Any]]]:
         """Pages, asking the budget before each: a page is not worth reading when nothing more may be deleted."""
-        pages = self.session.scroll(self.name, due, payload=FIELDS, page=page)
+        pages = ahead(self.session.scroll(self.name, due, payload=FIELDS, page=page))
         while True:
             points = next(pages, None)
             if points is None:
