@@ -38,9 +38,14 @@ def main() -> None:
 
 
 @app.command(name="load")
-def load_command(url: Url = DEFAULT_URL) -> None:
+def load_command(
+    url: Url = DEFAULT_URL,
+    once: Annotated[
+        bool, typer.Option("--once", help="leave a collection alone that holds points of the sample already")
+    ] = False,
+) -> None:
     """Write the sample's points into the collections of `make up`; a second time changes nothing."""
-    results = load(_client(url))
+    results = load(_client(url), once=once)
     table = Table("collection", "added", "changed", "unchanged", box=box.SIMPLE)
     for column in table.columns[1:]:
         column.justify = "right"

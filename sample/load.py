@@ -38,21 +38,34 @@ def load(
     client: QdrantClient,
     collections: Mapping[str, str] = COLLECTIONS,
     content: Sequence[SamplePoint] | None = None,
+    *,
+    once: bool = False,
 ) -> list[Loaded]:
     """Make the collections hold the sample, and write only what differs from it.
 
     `collections` gives the name of the collection for each type (text, code, mm). Points that a job has deleted
-    since are written again; points that are not the sample's are left alone. Raises `MissingCollectionsError`
-    before anything is written.
+    since are written again, unless `once` is set: then a collection that holds any point of the sample is left as
+    it is. Points that are not the sample's are left alone. Raises `MissingCollectionsError` before anything is
+    written.
     """
     missing = [name for name in collections.values() if not client.collection_exists(name)]
     if missing:
         raise MissingCollectionsError(missing)
     content = points() if content is None else content
-    return [
-        _load_one(client, name, DIMENSIONS[kind], [point for point in content if point.type == kind])
-        for kind, name in collections.items()
-    ]
+    loaded = []
+    for kind, name in collections.items():
+        due = [point for point in content if point.type == kind]
+        found = _present(client, name, due) if once else 0
+        loaded.append(
+            Loaded(name, added=0, changed=0, unchanged=found)
+            if found
+            else _load_one(client, name, DIMENSIONS[kind], due)
+        )
+    return loaded
+
+
+def _present(client: QdrantClient, name: str, content: list[SamplePoint]) -> int:
+    return len(client.retrieve(name, ids=[point.id for point in content], with_payload=False))
 
 
 def _load_one(client: QdrantClient, name: str, dimension: int, content: list[SamplePoint]) -> Loaded:

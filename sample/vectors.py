@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, HashingVectorizer
-
 MODEL = "hashing-v1"
 """What stands in `embedding.model` of every point of the sample."""
 
@@ -28,6 +25,10 @@ def embed(texts: Sequence[str], dimension: int) -> list[list[float]]:
     """
     if not texts:
         return []
+    # Imported where it is needed: it takes seconds, and a load that finds everything in place embeds nothing.
+    import numpy as np  # noqa: PLC0415
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, HashingVectorizer  # noqa: PLC0415
+
     words = HashingVectorizer(
         n_features=dimension, alternate_sign=True, norm="l2", token_pattern=_WORD,
         stop_words=list(ENGLISH_STOP_WORDS),

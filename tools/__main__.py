@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import daemon, down, report
+from tools import daemon, down, jobs, report
 from tools.errors import StepError
 from tools.pulumi_cli import CliError, ensure, language_plugin, version_of
 from tools.server import Server, choose
@@ -48,8 +48,10 @@ def up(place: Workplace) -> None:
         flush=True,
     )
     if server.embedded:
-        say("sample memory")
-        _sample(place, server.url, "load")
+        say("sample memory (what the jobs have removed since stays away; `make sample` brings it back)")
+        _sample(place, server.url, "load", "--once")
+        say("the jobs of the daemon, each once")
+        jobs.run_each(place, server.url)
     report.show(place, server, outcome.outputs["collections"])
 
 

@@ -10,6 +10,18 @@ from tools.server import choose
 from tools.workplace import Workplace
 
 
+def settings_of(place: Workplace, url: str) -> dict[str, str]:
+    """The environment that points the daemon and its commands at `url` and at the stack's declared collections."""
+    environment = {"COMEMORY_LOG__FORMAT": "console" if sys.stderr.isatty() else "json"}
+    if place.configuration.exists():
+        environment["COMEMORY_COLLECTIONS__DECLARED"] = str(place.configuration)
+    environment |= os.environ
+    environment["COMEMORY_QDRANT__URL"] = url
+    if key := os.environ.get("QDRANT_API_KEY"):
+        environment["COMEMORY_QDRANT__API_KEY"] = key
+    return environment
+
+
 def run(place: Workplace) -> NoReturn:
     """Become the daemon: it takes this process's place, and so its signals and its exit code.
 
@@ -17,12 +29,6 @@ def run(place: Workplace) -> NoReturn:
     """
     server = choose(place)
     print(f"==> daemon for {server.url}; Ctrl-C ends it after the batch under way", flush=True)
-    environment = {"COMEMORY_LOG__FORMAT": "console" if sys.stderr.isatty() else "json"}
-    if place.configuration.exists():
-        environment["COMEMORY_COLLECTIONS__DECLARED"] = str(place.configuration)
-    environment |= os.environ
-    environment["COMEMORY_QDRANT__URL"] = server.url
-    if key := os.environ.get("QDRANT_API_KEY"):
-        environment["COMEMORY_QDRANT__API_KEY"] = key
+    environment = settings_of(place, server.url)
     os.chdir(place.root)
     os.execve(sys.executable, [sys.executable, "-m", "ops", "daemon"], environment)  # noqa: S606 (no shell)

@@ -33,6 +33,7 @@ def show(place: Workplace, server: Server, collections: Sequence[str]) -> None:
     steps += [
         ("make preview", f"what `pulumi up` would change (edit {place.configuration.name})"),
         (_by_hand(place, server), "the ordinary command line on the same state"),
+        ("make daemon", "run the jobs on their schedule; metrics at http://127.0.0.1:9464/metrics"),
         ("make down", "take it away again"),
     ]
     width = max(len(command) for command, _ in steps) + 2

@@ -10,6 +10,7 @@ import yaml
 
 from comemory.indexes import PAYLOAD_INDEXES
 from infra.settings import ConfigurationError, EndpointSettings, load
+from sample.vectors import MODEL as SAMPLE_MODEL
 from tests.infra.conftest import ROOT
 
 TEXT = {"name": "cm_text_1024_v1", "embedding_model": "m", "dimension": 1024}
@@ -99,8 +100,11 @@ def test_nothing_declared_means_the_three_default_collections() -> None:
         assert one.spec.strict_mode_config.enabled is True
 
 
-def test_the_committed_example_says_the_same_as_the_defaults() -> None:
+def test_the_committed_example_says_the_same_as_the_defaults_but_for_the_samples_model() -> None:
     example = yaml.safe_load((ROOT / "Pulumi.local.yaml.example").read_text())["config"]
+    for one, default in zip(example["comemory:collections"], load({}).collections, strict=True):
+        assert one["embedding_model"] == SAMPLE_MODEL
+        one["embedding_model"] = default.embedding_model
     assert load({key: json.dumps(value) for key, value in example.items()}) == load({})
 
 

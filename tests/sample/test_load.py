@@ -58,6 +58,20 @@ def test_a_load_mends_what_is_missing_or_changed_and_leaves_the_rest(
     assert stored(qdrant, names["mm"]) == expected("mm") | {"7": foreign.payload}
 
 
+def test_a_load_once_leaves_a_collection_alone_that_holds_the_sample_and_fills_the_others(
+    qdrant: QdrantClient, make_collections: Callable[[], dict[str, str]]
+) -> None:
+    names = make_collections()
+    few = [point for point in POINTS if point.type in ("code", "mm")]
+    load(qdrant, names, [point for point in few if point.type == "mm"])
+    removed = next(point for point in few if point.type == "mm")
+    qdrant.delete(names["mm"], points_selector=[removed.id], wait=True)
+    results = {result.collection: result for result in load(qdrant, names, few, once=True)}
+    assert results[names["mm"]] == Loaded(names["mm"], 0, 0, len(expected("mm")) - 1)
+    assert removed.id not in stored(qdrant, names["mm"])
+    assert results[names["code"]] == Loaded(names["code"], len(expected("code")), 0, 0)
+
+
 def test_collections_that_are_missing_are_named_and_nothing_is_written(
     qdrant: QdrantClient, make_collections: Callable[[], dict[str, str]]
 ) -> None:

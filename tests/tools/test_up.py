@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import stat
@@ -65,6 +66,12 @@ def test_up_twice_then_down(checkout: Path, step: Run) -> None:
     assert first.returncode == 0, first.stdout + first.stderr
     assert "laptop endpoint started" in first.stdout
     assert "make down" in first.stdout
+    for job in ("census", "ttl", "dedup --full", "audit"):
+        assert f"--- comemory {job}" in first.stdout
+    assert re.search(r"^ttl: [1-9]\d* found, [1-9]\d* handled", first.stdout, re.MULTILINE)
+    assert re.search(r"^dedup: [1-9]\d* found, [1-9]\d* handled", first.stdout, re.MULTILINE)
+    assert "ttl_days.wrong_type" in first.stdout
+    assert "http://127.0.0.1:9464/metrics" in first.stdout
     for name in ("cm_text_1024_v1", "cm_code_768_v1", "cm_mm_512_v1"):
         assert name in first.stdout
     url = (checkout / ".local/endpoint/endpoint.url").read_text().strip()
@@ -77,6 +84,8 @@ def test_up_twice_then_down(checkout: Path, step: Run) -> None:
     assert second.returncode == 0, second.stdout + second.stderr
     assert "laptop endpoint runs already" in second.stdout
     assert "everything is as declared: nothing changed" in second.stdout
+    assert re.search(r"^ttl: 0 found, 0 handled in 0 batches, [1-9]\d* left alone", second.stdout, re.MULTILINE)
+    assert re.search(r"^dedup: 0 found, 0 handled", second.stdout, re.MULTILINE)
     assert client.count("cm_text_1024_v1").count == points
 
     answer = step("ask", Q='what "does" $HOME do? -x')
@@ -128,13 +137,14 @@ def test_an_address_with_a_password_is_refused_and_not_shown(step: Run) -> None:
 
 
 def test_a_server_of_ones_own_keeps_its_points(step: Run, start_endpoint: Callable[..., object]) -> None:
-    """With QDRANT_URL nothing is loaded by up, and down deletes no point, whatever CONFIRM says."""
+    """With QDRANT_URL nothing is loaded or cleaned by up, and down deletes no point, whatever CONFIRM says."""
     url = start_endpoint().url  # type: ignore[attr-defined]
     up = step("up", QDRANT_URL=url)
     assert up.returncode == 0, up.stdout + up.stderr
     client = QdrantClient(url=url, check_compatibility=False)
     assert client.count("cm_text_1024_v1").count == 0
     assert "make sample" in up.stdout
+    assert "--- comemory" not in up.stdout
     assert step("sample", QDRANT_URL=url).returncode == 0
     points = client.count("cm_text_1024_v1").count
     assert points > 0
