@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from qdrant_client import models
 
-from comemory.filters import Condition, either, is_empty, matches, matches_any
+from comemory.filters import Condition, either, is_empty, is_text, matches, matches_any
 from comemory.identifiers import Kind, parse_identifier
 from comemory.payload import (
     OWNER_KINDS,
@@ -90,13 +90,13 @@ def checks(space: EmbeddingSpace | None = None) -> list[Check]:
 
     for field, allowed in CHOICES.items():
         check_presence(field)
-        check(field, Reason.WRONG_TYPE, unless=[is_empty(field), _is_text(field)])
+        check(field, Reason.WRONG_TYPE, unless=[is_empty(field), is_text(field)])
         check(field, Reason.UNKNOWN, must=[_is_other(field, allowed)])
     for field in REQUIRED_TEXTS:
         check_presence(field)
-        check(field, Reason.WRONG_TYPE, unless=[is_empty(field), _is_text(field)])
+        check(field, Reason.WRONG_TYPE, unless=[is_empty(field), is_text(field)])
     for field in NULLABLE_TEXTS:
-        check(field, Reason.WRONG_TYPE, unless=[is_empty(field), _is_text(field)])
+        check(field, Reason.WRONG_TYPE, unless=[is_empty(field), is_text(field)])
     check_presence("indexed")
     booleans = [matches("indexed", value=True), matches("indexed", value=False)]
     check("indexed", Reason.WRONG_TYPE, unless=[is_empty("indexed"), *booleans])
@@ -109,7 +109,7 @@ def checks(space: EmbeddingSpace | None = None) -> list[Check]:
     below, from_zero, above = _range("importance", lt=0), _range("importance", gte=0), _range("importance", gt=1)
     check("importance", Reason.WRONG_TYPE, unless=[is_empty("importance"), below, from_zero])
     check("importance", Reason.OUT_OF_RANGE, must=[either(below, above)])
-    owner = models.Filter(must=[_is_text("owner_id"), matches_any("owner_kind", OWNER_KINDS)])
+    owner = models.Filter(must=[is_text("owner_id"), matches_any("owner_kind", OWNER_KINDS)])
     for visibility in ("confidential", "private"):
         condition = models.Filter(must=[matches("visibility", visibility)], must_not=[owner])
         found.append(Check(_without_owner(visibility), condition))
@@ -185,10 +185,6 @@ def _is_null(key: str) -> models.IsNullCondition:
 def _is_other(key: str, values: Sequence[str]) -> models.FieldCondition:
     """Points with a string under `key` that is none of `values`."""
     return models.FieldCondition(key=key, match=models.MatchExcept(**{"except": list(values)}))
-
-
-def _is_text(key: str) -> models.FieldCondition:
-    return _is_other(key, ())
 
 
 def _is_time(key: str) -> models.FieldCondition:

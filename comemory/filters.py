@@ -48,6 +48,11 @@ def is_empty(key: str) -> models.IsEmptyCondition:
     return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
 
 
+def is_text(key: str) -> models.FieldCondition:
+    """Points whose `key` is a string, or a list that holds one; any string is none of no values."""
+    return models.FieldCondition(key=key, match=models.MatchExcept(**{"except": []}))
+
+
 def at_most_one(key: str) -> models.FieldCondition:
     """Points whose `key` is not a list of several values."""
     return models.FieldCondition(key=key, values_count=models.ValuesCount(lte=1))

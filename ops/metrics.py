@@ -17,7 +17,7 @@ OTHER_TENANTS: Final = "__other__"
 """The `tenant_id` under which all tenants beyond the largest `census.max_tenants` are added up."""
 
 NO_TENANT: Final = "__none__"
-"""The `tenant_id` of points that have none: missing, null, an empty list or an empty string."""
+"""The `tenant_id` of points that have none: missing, null, empty, or no text at all."""
 
 OTHER_SCOPES: Final = "__other__"
 """The `scope` of points whose scope is missing or none of the schema's."""
@@ -68,7 +68,7 @@ EXPIRED_OLDEST_AGE: Final = Metric(
 EXPIRING_POINTS: Final = Metric(
     "comemory_expiring_points",
     "gauge",
-    "Points not yet expired that will be within the window (1d, 7d, 30d).",
+    "Points not yet expired that will be within the window (1d, 7d, 30d); a forecast, not an exact count.",
     ("collection", "tenant_id", "window"),
 )
 TENANTS: Final = Metric("comemory_tenants", "gauge", "Distinct tenants in the collection.", ("collection",))

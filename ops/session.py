@@ -224,8 +224,13 @@ class Session:
         body = {"exact": True, **_filter(condition)}
         return int(self.request("POST", _path(name, "points/count"), body, collection=name)["count"])
 
-    def facet(self, name: str, key: str, condition: models.Filter | None = None) -> dict[Any, int]:
-        """Every distinct value of `key` with its exact count, most frequent first, however many there are.
+    def facet(
+        self, name: str, key: str, condition: models.Filter | None = None, *, exact: bool = True
+    ) -> dict[Any, int]:
+        """Every distinct value of `key` with its count, most frequent first, however many there are.
+
+        Without `exact` it is some thirty times faster, and a point that is just being moved from one segment to
+        another may be counted twice.
 
         The server has no cursor for facets, so a further page asks for what the pages before did not show. Past the
         first page, a value that only ever stands in a list beside values already seen is not found.
@@ -238,7 +243,7 @@ class Session:
                 seen = models.FieldCondition(key=key, match=models.MatchAny(any=list(found)))
                 must = [condition] if condition is not None else None
                 unseen = models.Filter(must=must, must_not=[seen])
-            body = {"key": key, "exact": True, "limit": page, **_filter(unseen)}
+            body = {"key": key, "exact": exact, "limit": page, **_filter(unseen)}
             try:
                 hits = self.request("POST", _path(name, "facet"), body, collection=name)["hits"]
             except PageTooLarge as smaller:

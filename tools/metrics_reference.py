@@ -12,8 +12,8 @@ SOURCES = {
     "census": (
         "From the census",
         "Counted by the `census` job and kept until the next one. A scrape reads them and never asks Qdrant. "
-        "What a collector could not count keeps its last numbers while `comemory_collector_success` is 0; a tenant or "
-        "collection that is gone is gone from the next census.",
+        "What a collector could not count keeps its last numbers while `comemory_collector_success` is 0; a tenant "
+        "or collection that is gone is gone from the next census.",
     ),
     "jobs": (
         "From the jobs",
@@ -35,14 +35,14 @@ Special values of labels:
 
 | label | value | meaning |
 | --- | --- | --- |
-| `tenant_id` | `{NO_TENANT}` | points without a tenant: missing, null, an empty list or an empty string |
+| `tenant_id` | `{NO_TENANT}` | points without a tenant: missing, null, empty, or no text at all |
 | `tenant_id` | `{OTHER_TENANTS}` | all tenants beyond the largest `census.max_tenants` |
 | `scope` | `{OTHER_SCOPES}` | points whose scope is missing or none of the schema's |
 | `collection` | empty | the server as a whole, in the series of collectors |
 
 A tenant's id longer than 128 characters is cut. Team, agent and owner are never labels: there may be any number of
 them. A point whose `tenant_id` or `scope` is a list counts once under each value, as Qdrant reads it; the audit
-finds such points. A `tenant_id` that is neither text nor missing is in `comemory_collection_points` only.
+finds such points.
 """
 
 

@@ -1,4 +1,4 @@
-"""Points per tenant and scope: one exact facet of `tenant_id` for each scope, however many tenants there are."""
+"""Points per tenant and scope: a facet of `tenant_id` for each scope, however many tenants there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from qdrant_client import models
 
-from comemory.filters import is_empty, matches
+from comemory.filters import is_text, matches, matches_any
 from comemory.payload import SCOPES
 from ops.collectors.base import Target
 from ops.metrics import OTHER_SCOPES, POINTS, TENANTS
@@ -15,7 +15,7 @@ from ops.snapshot import Sample, tenant_label
 
 
 class TenantsCollector:
-    """Eight requests: a facet of tenants per scope, one for what has none, and two for what has no tenant."""
+    """Nine requests, and eight more when the quick count does not add up."""
 
     name = "tenants"
 
@@ -33,21 +33,34 @@ def count_tenants(
 ) -> dict[tuple[str, str], int]:
     """Points by (tenant, scope) among those that match `base`; tenant "" stands for none, scope as in the metrics.
 
-    Eight requests. A point whose tenant or scope is a list is counted once for each value, as Qdrant reads it.
+    An exact facet costs the server as much as a count for each tenant. The quick kind can only count too much, a
+    point twice that is just being moved between segments; so when its counts add up to the exact total, each of
+    them is exact, and otherwise (also where a tenant or scope is a list, which counts under each value) the
+    exact facets are asked for.
     """
+    counts = _facets(session, collection, base, exact=False)
+    if sum(counts.values()) != session.count(collection, base):
+        counts = _facets(session, collection, base, exact=True)
+    return {key: count for key, count in counts.items() if count}
+
+
+def _facets(
+    session: Session, collection: str, base: models.Filter | None, *, exact: bool
+) -> Counter[tuple[str, str]]:
     must: list[models.Condition] = [] if base is None else [base]
     counts: Counter[tuple[str, str]] = Counter()
-    other = models.FieldCondition(key="scope", match=models.MatchAny(any=list(SCOPES)))
     filters: dict[str, models.Filter] = {
         scope: models.Filter(must=[*must, matches("scope", scope)]) for scope in SCOPES
     }
-    filters[OTHER_SCOPES] = models.Filter(must=must or None, must_not=[other])
+    known = matches_any("scope", SCOPES)
+    filters[OTHER_SCOPES] = models.Filter(must=must or None, must_not=[known])
     for scope, condition in filters.items():
-        for tenant, count in session.facet(collection, "tenant_id", condition).items():
+        for tenant, count in session.facet(collection, "tenant_id", condition, exact=exact).items():
             counts[tenant, scope] += count
-    must.append(is_empty("tenant_id"))
-    for scope, count in session.facet(collection, "scope", models.Filter(must=must)).items():
+    nameless = models.Filter(must=must or None, must_not=[is_text("tenant_id")])
+    for scope, count in session.facet(collection, "scope", nameless, exact=exact).items():
         if scope in SCOPES:
             counts["", scope] += count
-    counts["", OTHER_SCOPES] += session.count(collection, models.Filter(must=must, must_not=[other]))
-    return {key: count for key, count in counts.items() if count}
+    nowhere = models.Filter(must=must or None, must_not=[is_text("tenant_id"), known])
+    counts["", OTHER_SCOPES] += session.count(collection, nowhere)
+    return counts
