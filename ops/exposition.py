@@ -6,6 +6,7 @@ as that library does, byte for byte, but some twenty times faster, and keeps it 
 
 from __future__ import annotations
 
+import functools
 import platform
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -58,6 +59,8 @@ class Exposition(Collector):
         self._named: set[str] = set()
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, bool], tuple[Hashable, str]] = {}
+        self._prepared: tuple[Snapshot, dict[bool, str]] | None = None
+        store.before_publishing(self._write_ahead)
 
     def collect(self) -> Iterator[Family]:
         """The series as `prometheus-client` models them."""
@@ -76,13 +79,26 @@ class Exposition(Collector):
         texts: dict[str, str] = {}
         with self._lock:
             for part, key, make in self._parts():
+                if self._prepared is not None and self._prepared[0] is key:
+                    texts[part] = self._prepared[1][openmetrics]
+                    continue
                 kept = self._kept.get((part, openmetrics))
                 if kept is None or kept[0] != key:
-                    kept = (key, "".join(_family(m, rows, openmetrics) for m, rows in _grouped(make())))
+                    kept = (key, _text(make(), openmetrics))
                     self._kept[part, openmetrics] = kept
                 texts[part] = kept[1]
         text = "".join(texts.values()) + ("# EOF\n" if openmetrics else "")
         return text.encode(), content_type
+
+    def _write_ahead(self, snapshot: Snapshot) -> None:
+        """Write the text of a snapshot before it is shown, so that no scrape waits for it."""
+        samples = _census(snapshot, self._max_tenants)
+        texts = {openmetrics: _text(samples, openmetrics) for openmetrics in (False, True)}
+        with self._lock:
+            if self._prepared is not None:  # the scrapes before the new one is shown
+                old, written = self._prepared
+                self._kept |= {("census", openmetrics): (old, text) for openmetrics, text in written.items()}
+            self._prepared = (snapshot, texts)
 
     # --- the parts, each with what it depends on -------------------------------------------------------------
 
@@ -183,6 +199,7 @@ def _invalid(counted: JobReport | None, read: JobReport | None) -> list[Row]:
     return rows
 
 
+@functools.cache
 def _own_version() -> str:
     try:
         return version("comemory")
@@ -203,6 +220,10 @@ def _grouped(samples: Iterable[Sample]) -> Iterator[tuple[Metric, list[tuple[Lab
             yield metric, rows[metric.family]
 
 
+def _text(samples: Iterable[Sample], openmetrics: bool) -> str:
+    return "".join(_family(metric, rows, openmetrics) for metric, rows in _grouped(samples))
+
+
 def _family(metric: Metric, rows: list[tuple[LabelValues, float]], openmetrics: bool) -> str:
     name = metric.family if openmetrics else metric.name
     kind = "gauge" if metric.type == "info" and not openmetrics else metric.type
@@ -210,9 +231,13 @@ def _family(metric: Metric, rows: list[tuple[LabelValues, float]], openmetrics: 
     if openmetrics and metric.unit:
         lines.append(f"# UNIT {name} {metric.unit}")
     order = sorted(range(len(metric.labels)), key=metric.labels.__getitem__)
-    names = [metric.labels[i] for i in order]
+    start = [(f'{metric.labels[i]}="', i) for i in order]
+    escaped: dict[str, str] = {}
     for labels, value in rows:
-        inner = ",".join(f'{n}="{_escaped(labels[i])}"' for n, i in zip(names, order, strict=True))
+        for label in labels:
+            if label not in escaped:
+                escaped[label] = f'{_escaped(label)}"'
+        inner = ",".join([name + escaped[labels[i]] for name, i in start])
         lines.append(f"{metric.name}{{{inner}}} {_number(value)}" if inner else f"{metric.name} {_number(value)}")
     return "\n".join(lines) + "\n"
 

@@ -31,9 +31,9 @@ WINDOWS: Final = {"1d": 1, "7d": 7, "30d": 30}
 MetricType = Literal["gauge", "counter", "info"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One metric.
+    """One metric; each is declared once, so two are equal only when they are the same.
 
     `family` is the name in OpenMetrics' sense, with the unit at its end and without `_total` or `_info`; `source`
     says where its numbers come from and how old they may be.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -67,6 +67,7 @@ class SnapshotStore:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._snapshot = Snapshot()
+        self._prepare: list[Callable[[Snapshot], None]] = []
 
     @property
     def current(self) -> Snapshot:
@@ -74,8 +75,14 @@ class SnapshotStore:
         with self._lock:
             return self._snapshot
 
+    def before_publishing(self, prepare: Callable[[Snapshot], None]) -> None:
+        """Call `prepare` with each new snapshot while the old one is still shown, in the thread of the census."""
+        self._prepare.append(prepare)
+
     def publish(self, snapshot: Snapshot) -> None:
         """Put a new snapshot in the place of the old one."""
+        for prepare in self._prepare:
+            prepare(snapshot)
         with self._lock:
             self._snapshot = snapshot
 
@@ -108,13 +115,16 @@ def fold(samples: Iterable[Sample], kept: frozenset[str]) -> list[Sample]:
 
     A tenant that calls itself `__other__` or `__none__` is added to that series, so that no series stands twice.
     """
-    added: dict[tuple[Metric, LabelValues], float] = {}
+    added: dict[Metric, dict[LabelValues, float]] = {}
+    places: dict[Metric, int | None] = {}
     for sample in samples:
-        labels = sample.labels
-        if "tenant_id" in sample.metric.labels:
-            place = sample.metric.labels.index("tenant_id")
-            if labels[place] not in kept and labels[place] != NO_TENANT:
-                labels = (*labels[:place], OTHER_TENANTS, *labels[place + 1 :])
-        key = (sample.metric, labels)
-        added[key] = added.get(key, 0.0) + sample.value
-    return [Sample(metric, labels, value) for (metric, labels), value in added.items()]
+        metric, labels = sample.metric, sample.labels
+        if metric not in added:
+            added[metric] = {}
+            places[metric] = metric.labels.index("tenant_id") if "tenant_id" in metric.labels else None
+        place = places[metric]
+        if place is not None and labels[place] not in kept and labels[place] != NO_TENANT:
+            labels = (*labels[:place], OTHER_TENANTS, *labels[place + 1 :])
+        series = added[metric]
+        series[labels] = series.get(labels, 0.0) + sample.value
+    return [Sample(metric, labels, value) for metric, series in added.items() for labels, value in series.items()]

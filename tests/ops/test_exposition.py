@@ -195,9 +195,21 @@ def test_a_new_snapshot_is_shown_at_once_and_a_tenant_that_is_gone_is_gone() -> 
     store = SnapshotStore()
     shown = Exposition(store, Results(), max_tenants=10)
     assert value(shown, "comemory_qdrant_up") is None
-    for _ in range(50):  # the cache goes by identity, which must not be mixed up when old snapshots are freed
+    for _ in range(50):  # what is kept goes by identity, not to be mixed up when old snapshots are freed
         store.publish(snapshot([points("t_a", 3), points("t_b", 1)]))
         assert value(shown, "comemory_points", collection="cm", tenant_id="t_b", scope="docs") == 1
         store.publish(snapshot([points("t_a", 4)]))
         assert value(shown, "comemory_points", collection="cm", tenant_id="t_b", scope="docs") is None
         assert value(shown, "comemory_points", collection="cm", tenant_id="t_a", scope="docs") == 4
+
+
+def test_a_scrape_while_the_next_snapshot_is_being_written_shows_the_old_one() -> None:
+    store = SnapshotStore()
+    shown = Exposition(store, Results(), max_tenants=10)
+    seen: list[float | None] = []
+    store.before_publishing(
+        lambda _: seen.append(value(shown, "comemory_points", collection="cm", tenant_id="t_a", scope="docs"))
+    )
+    for count in (1, 2, 3):
+        store.publish(snapshot([points("t_a", count)]))
+    assert seen == [None, 1, 2]
