@@ -242,7 +242,7 @@ def find_copies(members: Iterable[tuple[bytes, Candidate]]) -> list[Copies]:
     found = []
     for candidates in by_digest.values():
         if len(candidates) > 1:
-            keeper = survivor(candidates)
-            kept = tuple(one for one in candidates if one.exempt and one != keeper)
-            found.append(Copies(keeper, tuple(victims(candidates)), kept))
+            keeper, *others = sorted(candidates, key=_rank)
+            going = tuple(one for one in others if not one.exempt)
+            found.append(Copies(keeper, going, tuple(one for one in others if one.exempt)))
     return found

@@ -202,11 +202,7 @@ class _Run:
 
     def collect(self, groups: PointGroups, points: Sequence[Mapping[str, Any]]) -> None:
         """Add points, read with their fingerprint, to groups."""
-        coded = [
-            (code, point["id"])
-            for point in points
-            if (code := fingerprint_hash((point.get("payload") or {}).get("fingerprint"))) is not None
-        ]
+        coded = _coded(points)
         with self.lock:
             groups.add(coded)
             self.read += len(points)
@@ -232,11 +228,13 @@ class _Changes:
         )
         self.mark = mark
         self.done: set[int] = set()
+        self.one_page = False
 
     def few(self) -> bool:
         """Whether it is less work to look at the changes than at everything."""
-        total = self.run.tenants.total()
-        return self.run.session.count(self.run.name, self.window) <= total // 4
+        new = self.run.session.count(self.run.name, self.window)
+        self.one_page = new <= self.run.limits.page(PAGE)
+        return new <= self.run.tenants.total() // 4
 
     def remove(self) -> None:
         new: Counter[str] = Counter()
@@ -245,7 +243,7 @@ class _Changes:
                 created = parse_time(point["payload"].get("created_at"))
                 if created is not None and created >= self.since:
                     new[str(point["payload"].get("tenant_id"))] += 1
-            self._same(page)
+            self._same(page, all_new=self.one_page)
         # Points that were written with an older time show only in the number of points.
         more = [
             tenant
@@ -268,8 +266,13 @@ class _Changes:
             if run.report.stopped is not None:
                 return
 
-    def _same(self, page: Sequence[Mapping[str, Any]]) -> None:
-        """Remove the copies among all points with the fingerprints of this page."""
+    def _same(self, page: Sequence[Mapping[str, Any]], *, all_new: bool = False) -> None:
+        """Remove the copies among all points with the fingerprints of this page.
+
+        Args:
+            page: Points with their fingerprints.
+            all_new: The page holds everything that is in the window, which then need not be read again.
+        """
         run = self.run
         stored = {}
         for point in page:
@@ -279,12 +282,25 @@ class _Changes:
                 stored[code] = value
         self.done |= stored.keys()
         groups = PointGroups()
+        if all_new:
+            groups.add(_coded(page))
         for some in parts(list(stored.values()), run.limits.ids(3 * LOOKED_UP) // 3):
             condition = run.narrowed(matches_any("fingerprint", _forms(some)))
+            if all_new and condition is not None:
+                condition.must_not = [self.window]
             size = run.limits.page(PAGE)
             for found in run.session.scroll(run.name, condition, payload=("fingerprint",), page=size):
                 run.collect(groups, found)
         run.removal.remove(groups)
+
+
+def _coded(points: Sequence[Mapping[str, Any]]) -> list[tuple[int, PointId]]:
+    """The ids of points with the hashes of their fingerprints, without those that have none."""
+    return [
+        (code, point["id"])
+        for point in points
+        if (code := fingerprint_hash((point.get("payload") or {}).get("fingerprint"))) is not None
+    ]
 
 
 def _forms(fingerprints: Sequence[str]) -> list[str]:
