@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from embedded.errors import ApiError
+from embedded.errors import ApiError, refusal
 from embedded.keys import Keys, Unauthorized
 from embedded.metrics import Metrics
 from embedded.routes import table
@@ -105,11 +105,14 @@ class Endpoint:
     def _handle(route: Route, call: Call, began: float) -> Response:
         try:
             return _answer(route.handler(call), began)
-        except ApiError as error:
-            status, message = error.status, error.message
-        except Exception:
-            logger.exception("%s %s failed", route.method, route.path)
-            status, message = 500, "Service internal error: see the endpoint's log"
+        except BaseException as error:
+            refused = refusal(error)
+            if refused is None and not isinstance(error, Exception):
+                raise
+            if refused is None or not isinstance(error, Exception):
+                logger.exception("%s %s failed", route.method, route.path)
+            refused = refused or ApiError(500, "Service internal error: see the endpoint's log")
+            status, message = refused.status, refused.message
         return _json({"status": {"error": message}, "time": time.perf_counter() - began}, status)
 
 

@@ -23,6 +23,13 @@ class WrongInput(ApiError):
         super().__init__(status, f"Wrong input: {message}")
 
 
+class UnknownVector(WrongInput):
+    """400: no vector of that name. A server refuses such a write after it has given it a number."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Not existing vector name error: {name}")
+
+
 class BadRequest(ApiError):
     """400: the request breaks a rule of the collection (strict mode) or is empty."""
 
@@ -74,7 +81,25 @@ class Unsupported(ApiError):
         super().__init__(501, f"Not supported by the embedded endpoint: {what}. Use a Qdrant server for it.")
 
 
-_NOT_FOUND = re.compile(r"^(No point with id .* found|Point with id .* does not exists!)")
+def refusal(error: BaseException) -> ApiError | None:
+    """The answer to an error that the engine raised outside `engine_errors`; None for a defect of our own.
+
+    An argument that does not convert carries the engine's mark: its name in front, or in a note. A panic is no
+    `Exception`, and would otherwise reach the web server.
+    """
+    if isinstance(error, ApiError):
+        return error
+    if type(error).__name__ == "PanicException":
+        return ApiError(500, f"Service internal error: {error}")
+    text = str(error).partition("\n")[0]
+    notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("while processing ")]
+    if not notes and not (isinstance(error, TypeError) and text.startswith("argument '")):
+        return None
+    where = f"{notes[-1].removeprefix('while processing ')}: " if notes else ""
+    return FormatError(f"{where}{text}")
+
+
+_NOT_FOUND = re.compile(r"^(No point with id |Point with id .* does not exists!)")
 _INTERNAL = re.compile(r"(?i)^(service|io|internal|out of memory|rocksdb|task panicked|panic|shard is closed)")
 
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import qdrant_edge as engine
 
-from embedded.errors import FormatError, Unsupported, WrongInput
+from embedded.errors import FormatError, UnknownVector, Unsupported, ValidationFailed, WrongInput
 from embedded.parse import point_id
 from embedded.storage import Collection
 
+_NO_VECTOR = "data did not match any variant of untagged enum VectorStruct"
 _INFERENCE = {"text": "a document", "image": "an image", "object": "an object"}
 
 
+_NUMBERS = frozenset({int, float})
+
+
 def vector_in(value: Any, collection: Collection) -> Any:
-    """A point's vector: one unnamed, or several by name; checked against the collection's sizes."""
+    """A point's vector: one unnamed, or several by name; checked against the collection's vectors.
+
+    Whatever the engine refuses of it has to be refused here: the engine writes an operation to its log before it
+    looks at it, and a replay of the log does not refuse but carries out what it can, over what was there.
+    """
     if isinstance(value, dict):
         _no_inference(value)
         return {name: _named(name, item, collection) for name, item in value.items()}
@@ -23,18 +32,26 @@ def vector_in(value: Any, collection: Collection) -> Any:
 
 
 def _named(name: str, value: Any, collection: Collection) -> Any:
-    if isinstance(value, dict):
-        return sparse_in(value)
-    if not isinstance(value, list):
-        raise FormatError("data did not match any variant of untagged enum VectorStruct")
+    made = sparse_in(value) if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
+        raise FormatError(_NO_VECTOR)
     params = collection.dense.get(name)
-    if params is not None:
-        rows = value if value and isinstance(value[0], list) else [value]
-        for row in rows:
-            if len(row) != params.size:
-                raise WrongInput(
-                    f"Vector dimension error: expected dim: {params.size}, got {len(row)} for vector '{name}'"
-                )
+    if params is None and name not in collection.sparse:
+        raise UnknownVector(name)
+    if isinstance(value, dict) != (params is None):
+        raise WrongInput(f"Wrong usage of sparse vectors for vector '{name}'")
+    if params is None:
+        return made
+    several = bool(value) and isinstance(value[0], list)
+    if several and params.multivector_config is None:
+        raise WrongInput(f"Wrong usage of multi vectors for vector '{name}'")
+    for row in value if several else [value]:
+        if not isinstance(row, list) or not _NUMBERS.issuperset(map(type, row)):
+            raise FormatError(_NO_VECTOR)
+        if len(row) != params.size:
+            raise WrongInput(
+                f"Vector dimension error: expected dim: {params.size}, got {len(row)} for vector '{name}'"
+            )
     return value
 
 
@@ -45,12 +62,25 @@ def _no_inference(value: dict[str, Any]) -> None:
 
 
 def sparse_in(value: dict[str, Any]) -> engine.SparseVector:
-    """A sparse vector."""
+    """A sparse vector as it stands in a request."""
     _no_inference(value)
-    try:
-        return engine.SparseVector(value["indices"], [float(v) for v in value["values"]])
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError("data did not match any variant of untagged enum VectorStruct") from error
+    indices, values = value.get("indices"), value.get("values")
+    if not isinstance(indices, list) or not isinstance(values, list):
+        raise FormatError(_NO_VECTOR)
+    if not _NUMBERS.issuperset(map(type, values)) or not all(type(i) is int and 0 <= i < 2**32 for i in indices):
+        raise FormatError(_NO_VECTOR)
+    return sparse_vector(indices, values)
+
+
+def sparse_vector(indices: Sequence[int], values: Sequence[float]) -> engine.SparseVector:
+    """A sparse vector whose parts fit together: the engine does not look, and fails for good when it reads one of
+    different lengths.
+    """
+    if len(indices) != len(values):
+        raise ValidationFailed("vector.values", "must be the same length as indices")
+    if len(set(indices)) != len(indices):
+        raise ValidationFailed("vector.indices", "must be unique")
+    return engine.SparseVector(list(indices), [float(v) for v in values])
 
 
 def _point(value: Any, collection: Collection) -> engine.Point:

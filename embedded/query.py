@@ -15,6 +15,7 @@ from embedded.convert import to_engine
 from embedded.errors import NotFound, Unsupported, WrongInput
 from embedded.formula import formula
 from embedded.parse import point_id
+from embedded.points import sparse_vector
 from embedded.storage import Collection, Store
 
 _DEFAULT_LIMIT = 10
@@ -98,7 +99,7 @@ class Builder:
     def vector(self, value: Any) -> Any:
         """A vector, or that of the point whose id is given."""
         if isinstance(value, models.SparseVector):
-            return engine.SparseVector(value.indices, value.values)
+            return sparse_vector(value.indices, value.values)
         if isinstance(value, list):
             return value
         if isinstance(value, BaseModel):

@@ -11,7 +11,7 @@ from qdrant_client.http import models
 
 from embedded import strict
 from embedded.convert import to_engine
-from embedded.errors import BadRequest, FormatError, WrongInput
+from embedded.errors import BadRequest, FormatError, UnknownVector
 from embedded.keys import Access
 from embedded.parse import parse, point_id
 from embedded.points import points_in, vector_in
@@ -131,7 +131,7 @@ def _delete_vectors(data: dict[str, Any], body: bytes, collection: Collection) -
     names = _names(data, "vector", body)
     for name in names:
         if name not in collection.dense and name not in collection.sparse:
-            raise WrongInput(f"Not existing vector name error: {name}")
+            raise UnknownVector(name)
     ids, chosen = _select(data, body, collection, _NEITHER)
     return Update.delete_vectors_by_filter(chosen, names) if ids is None else Update.delete_vectors(ids, names)
 
@@ -163,7 +163,13 @@ def _handler(operation: Operation) -> Callable[[Call], dict[str, Any]]:
     def handle(call: Call) -> dict[str, Any]:
         data = call.json
         collection = call.collection(Access.WRITE)
-        return call.done(collection.update(operation(data, call.body, collection), points=_size(data)))
+        with collection.lock:  # what was checked against the collection's vectors still holds when it is written
+            try:
+                built = operation(data, call.body, collection)
+            except UnknownVector:
+                collection.update(Update.delete_points([]))
+                raise
+            return call.done(collection.update(built, points=_size(data)))
 
     return handle
 
@@ -173,15 +179,15 @@ def _batch(call: Call) -> list[dict[str, Any]]:
     if not isinstance(rows, list):
         raise FormatError("missing field `operations`", call.body)
     collection = call.collection(Access.WRITE)
-    built = []
-    for row in rows:
-        if not isinstance(row, dict) or len(row) != 1 or next(iter(row)) not in _OPERATIONS:
-            raise FormatError("data did not match any variant of untagged enum UpdateOperation", call.body)
-        ((kind, data),) = row.items()
-        if not isinstance(data, dict):
-            raise FormatError(f"{kind}: expected an object", call.body)
-        built.append(_OPERATIONS[kind](data, call.body, collection))
     with collection.lock:
+        built = []
+        for row in rows:
+            if not isinstance(row, dict) or len(row) != 1 or next(iter(row)) not in _OPERATIONS:
+                raise FormatError("data did not match any variant of untagged enum UpdateOperation", call.body)
+            ((kind, data),) = row.items()
+            if not isinstance(data, dict):
+                raise FormatError(f"{kind}: expected an object", call.body)
+            built.append(_OPERATIONS[kind](data, call.body, collection))
         return [call.done(collection.update(operation)) for operation in built]
 
 

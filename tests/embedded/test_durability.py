@@ -100,6 +100,64 @@ def test_operations_are_numbered_on_after_kill_9(start_endpoint: Callable[..., A
     assert client.query_points("c", query=[1.0, 0.0]).points[0].version == first + 1
 
 
+REFUSED: dict[str, tuple[int, str, dict[str, Any]]] = {
+    name: (status, path, {"points": [{"id": 1, "vector": vector}]})
+    for name, (status, path, vector) in {
+        "unknown name": (400, "", {"nope": [1, 2]}),
+        "one good name and one unknown": (400, "", {"a": [9, 9], "nope": [1, 2]}),
+        "unnamed": (400, "", [1, 2]),
+        "too long": (400, "", {"a": [1, 2, 3]}),
+        "empty": (400, "", {"a": []}),
+        "several in place of one": (400, "", {"a": [[1, 2], [3, 4]]}),
+        "several of different length": (400, "", {"many": [[1, 2], [3]]}),
+        "sparse in place of dense": (400, "", {"a": {"indices": [1], "values": [1.0]}}),
+        "dense in place of sparse": (400, "", {"thin": [1.0, 2.0]}),
+        "sparse of two lengths": (422, "", {"thin": {"indices": [1, 2], "values": [1.0]}}),
+        "sparse with an index twice": (422, "", {"thin": {"indices": [1, 1], "values": [1.0, 2.0]}}),
+        "sparse with a negative index": (400, "", {"thin": {"indices": [-1], "values": [1.0]}}),
+        "sparse with an index too large": (400, "", {"thin": {"indices": [2**32], "values": [1.0]}}),
+        "text": (400, "", {"a": ["x", 1]}),
+        "null": (400, "", {"a": [None, 1]}),
+        "true": (400, "", {"a": [True, 1]}),
+        "no vector": (400, "", None),
+        "vectors: unknown name": (400, "/vectors", {"nope": [1, 2]}),
+        "vectors: too long": (400, "/vectors", {"a": [1, 2, 3]}),
+        "vectors: sparse of two lengths": (422, "/vectors", {"thin": {"indices": [1], "values": []}}),
+    }.items()
+} | {
+    "second of two points": (
+        400,
+        "",
+        {"points": [{"id": 1, "vector": {"a": [9, 9]}}, {"id": 2, "vector": {"nope": [1, 2]}}]},
+    ),
+}  # fmt: skip
+
+
+def test_a_refused_write_changes_nothing_also_after_kill_9(start_endpoint: Callable[..., Any]):
+    endpoint = start_endpoint()
+    many = {"size": 2, "distance": "Dot", "multivector_config": {"comparator": "max_sim"}}
+    body = {"vectors": {"a": {"size": 2, "distance": "Dot"}, "many": many}, "sparse_vectors": {"thin": {}}}
+    point = {
+        "id": 1,
+        "vector": {"a": [1.0, 2.0], "many": [[1.0, 2.0]], "thin": {"indices": [1], "values": [1.0]}},
+        "payload": {"n": 1},
+    }
+    with httpx.Client(base_url=f"{endpoint.url}/collections", timeout=60) as http:
+        for number, (name, (status, path, write)) in enumerate(REFUSED.items()):
+            http.put(f"/{number}", json=body).raise_for_status()
+            http.put(f"/{number}/points", json={"points": [point]}).raise_for_status()
+            answer = http.put(f"/{number}/points{path}", json=write)
+            assert answer.status_code == status, (name, answer.text)
+            assert answer.json()["status"]["error"], name
+        for after in ("the refusal", "kill -9"):
+            if after == "kill -9":
+                endpoint.kill()
+                endpoint = endpoint.restart()
+            for number, name in enumerate(REFUSED):
+                page = http.post(f"/{number}/points/scroll", json={"with_payload": True, "with_vector": True})
+                assert page.json()["result"]["points"] == [point], (name, after)
+
+
 def start_on(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "embedded", "--path", str(folder), "--port", "0"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

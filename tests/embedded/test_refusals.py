@@ -97,6 +97,18 @@ def test_a_shard_key_is_refused_and_not_taken_for_everything(collection: str, pa
         ("points/batch", '{"operations": [{"explode": {}}]}', 400, "UpdateOperation"),
         ("points/query", '{"query": [1, 2, 3], "using": "dense"}', 400, "expected dim: 2, got 3"),
         ("points/query", '{"query": {"fusion": "rrf"}}', 400, "Wrong input: "),
+        (
+            "points/query",
+            '{"query": {"indices": [1, 2], "values": [1]}}',
+            422,
+            "must be the same length as indices",
+        ),
+        ("points/query", '{"query": [[1, 2], [3]], "using": "dense"}', 400, "Format error in JSON body: 'query'"),
+        ("points/query", '{"query": [1, 2], "using": "dense", "offset": -1}', 400, "'offset': can't convert"),
+        ("points/count", '{"filter": {"must": [{"is_null": {"key": "a[b"}}]}}', 400, "invalid JSON path a[b"),
+        ("points/payload", '{"payload": {}, "key": "a[b", "points": [1]}', 400, "'key': invalid JSON path a[b"),
+        ("points/payload/delete", '{"keys": [""], "points": [1]}', 400, "'keys': invalid JSON path"),
+        ("points/payload", '{"payload": {}, "points": [1]}', 404, "No point with id 1"),
     ],
 )
 def test_a_request_that_cannot_be_carried_out_says_why(
