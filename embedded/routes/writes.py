@@ -13,7 +13,7 @@ from embedded import strict
 from embedded.convert import to_engine
 from embedded.errors import BadRequest, FormatError, UnknownVector
 from embedded.keys import Access
-from embedded.parse import parse, point_id
+from embedded.parse import MAX_DEPTH, parse, point_id, too_deep
 from embedded.points import points_in, vector_in
 from embedded.routes.base import Call, Route
 from embedded.storage import Collection
@@ -78,6 +78,8 @@ def _payload(data: dict[str, Any], body: bytes) -> tuple[dict[str, Any], str | N
         raise FormatError("missing field `payload`" if payload is None else "payload: expected a map", body)
     if key is not None and not isinstance(key, str):
         raise FormatError("key: expected a JSON path", body)
+    if key is not None and too_deep(payload, MAX_DEPTH - 1 - key.count(".") - key.count("[")):
+        raise FormatError(f"key: under it the payload would be nested more than {MAX_DEPTH} levels deep")
     return payload, key
 
 

@@ -119,6 +119,44 @@ def test_a_request_that_cannot_be_carried_out_says_why(
     assert text in error_of(answer)
 
 
+def nested(levels: int, inner: Any = 1) -> Any:
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+
+
+def test_what_is_nested_deeper_than_a_server_reads_is_refused_and_never_stored(collection: str):
+    def upsert(value: Any) -> tuple[str, str, Any]:
+        return "PUT", "points", {"points": [{"id": 1, "vector": {"dense": [1, 2]}, "payload": {"deep": value}}]}
+
+    def under(key: str, value: Any) -> tuple[str, str, Any]:
+        return "POST", "points/payload", {"payload": {"deep": value}, "key": key, "points": [1]}
+
+    deep_filter: dict[str, Any] = {"must": []}
+    for _ in range(300):
+        deep_filter = {"must": [deep_filter]}
+    for (method, path, body), status in (
+        (upsert(nested(123)), 200),
+        (upsert(nested(124)), 400),
+        (upsert(nested(500)), 400),
+        (under("a.b", nested(124)), 200),
+        (under("a.b", nested(125)), 400),
+        (under(".".join("a" * 126), 1), 200),
+        (under(".".join("a" * 127), 1), 400),
+        (("POST", "points/scroll", {"filter": deep_filter}), 400),
+    ):
+        answer = httpx.request(method, f"{collection}/{path}", json=body)
+        assert answer.status_code == status, answer.text
+        assert httpx.post(f"{collection}/points/scroll", json={}).status_code == 200
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "%C2%B2", "%D9%A1", "1.0"])
+def test_a_point_is_asked_for_by_a_number_or_a_uuid(collection: str, text: str):
+    answer = httpx.get(f"{collection}/points/{text}")
+    assert answer.status_code == 400
+    assert "is not a valid point ID" in error_of(answer)
+
+
 def test_unknown_fields_are_ignored_outside_a_filter(collection: str):
     body = {"filter": {"must": [{"key": "a", "match": {"value": 1}, "extra": 1}]}, "bogus": [1], "limit": 3}
     assert httpx.post(f"{collection}/points/scroll", json=body).status_code == 200
