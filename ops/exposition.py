@@ -6,7 +6,6 @@ as that library does, byte for byte, but some twenty times faster, and keeps it 
 
 from __future__ import annotations
 
-import functools
 import platform
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -33,6 +32,9 @@ from ops.snapshot import (
     tenant_label,
 )
 
+Texts = tuple[bytes, bytes]
+"""The same series in Prometheus' own format and in OpenMetrics."""
+
 
 class Exposition(Collector):
     """All series of one daemon.
@@ -58,8 +60,9 @@ class Exposition(Collector):
         self._lease_held = lease_held
         self._named: set[str] = set()
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, bool], tuple[Hashable, str]] = {}
-        self._prepared: tuple[Snapshot, dict[bool, str]] | None = None
+        self._kept: dict[str, tuple[Hashable, Texts]] = {}
+        self._ahead: tuple[Snapshot, Texts] | None = None
+        self._build = Sample(metrics.BUILD_INFO, (_own_version(), platform.python_version()), 1.0)
         store.before_publishing(self._write_ahead)
 
     def collect(self) -> Iterator[Family]:
@@ -76,29 +79,22 @@ class Exposition(Collector):
         """The text and its content type: OpenMetrics when the `accept` header asks for it, else Prometheus' own."""
         _, content_type = choose_encoder(accept)
         openmetrics = content_type.startswith("application/openmetrics-text")
-        texts: dict[str, str] = {}
+        written: list[bytes] = []
         with self._lock:
             for part, key, make in self._parts():
-                if self._prepared is not None and self._prepared[0] is key:
-                    texts[part] = self._prepared[1][openmetrics]
-                    continue
-                kept = self._kept.get((part, openmetrics))
+                if self._ahead is not None and self._ahead[0] is key:
+                    self._kept[part], self._ahead = self._ahead, None
+                kept = self._kept.get(part)
                 if kept is None or kept[0] != key:
-                    kept = (key, _text(make(), openmetrics))
-                    self._kept[part, openmetrics] = kept
-                texts[part] = kept[1]
-        text = "".join(texts.values()) + ("# EOF\n" if openmetrics else "")
-        return text.encode(), content_type
+                    kept = self._kept[part] = (key, _texts(make()))
+                written.append(kept[1][openmetrics])
+        return b"".join(written) + (b"# EOF\n" if openmetrics else b""), content_type
 
     def _write_ahead(self, snapshot: Snapshot) -> None:
         """Write the text of a snapshot before it is shown, so that no scrape waits for it."""
-        samples = _census(snapshot, self._max_tenants)
-        texts = {openmetrics: _text(samples, openmetrics) for openmetrics in (False, True)}
+        texts = _texts(_census(snapshot, self._max_tenants))
         with self._lock:
-            if self._prepared is not None:  # the scrapes before the new one is shown
-                old, written = self._prepared
-                self._kept |= {("census", openmetrics): (old, text) for openmetrics, text in written.items()}
-            self._prepared = (snapshot, texts)
+            self._ahead = (snapshot, texts)
 
     # --- the parts, each with what it depends on -------------------------------------------------------------
 
@@ -109,10 +105,7 @@ class Exposition(Collector):
         found = tuple((name, report.started, report.finished) for name, report in reports.items())
         yield "found", (found, tuple(deleted.items())), lambda: self._found(reports, deleted)
         live = _jobs(jobs)
-        daemon = [
-            Sample(metrics.BUILD_INFO, (_own_version(), platform.python_version()), 1.0),
-            Sample(metrics.LEASE_HELD, (), float(self._lease_held())),
-        ]
+        daemon = [self._build, Sample(metrics.LEASE_HELD, (), float(self._lease_held()))]
         yield "live", (*live, *daemon), lambda: [*live, *daemon]
 
     def _found(self, reports: dict[str, JobReport], deleted: dict[DeletedKey, int]) -> list[Sample]:
@@ -148,8 +141,8 @@ class Exposition(Collector):
 
 def _census(snapshot: Snapshot, max_tenants: int) -> list[Sample]:
     samples = snapshot.samples()
-    kept = largest_tenants(samples, metrics.POINTS, max_tenants)
     every = largest_tenants(samples, metrics.POINTS, len(samples))
+    kept = every if len(every) <= max_tenants else largest_tenants(samples, metrics.POINTS, max_tenants)
     folded = fold(samples, kept)
     if snapshot.taken is not None:
         folded.append(Sample(metrics.SNAPSHOT_TIME, (), snapshot.taken.timestamp()))
@@ -199,7 +192,6 @@ def _invalid(counted: JobReport | None, read: JobReport | None) -> list[Row]:
     return rows
 
 
-@functools.cache
 def _own_version() -> str:
     try:
         return version("comemory")
@@ -220,26 +212,35 @@ def _grouped(samples: Iterable[Sample]) -> Iterator[tuple[Metric, list[tuple[Lab
             yield metric, rows[metric.family]
 
 
-def _text(samples: Iterable[Sample], openmetrics: bool) -> str:
-    return "".join(_family(metric, rows, openmetrics) for metric, rows in _grouped(samples))
+def _texts(samples: Iterable[Sample]) -> Texts:
+    """The samples in Prometheus' own format and in OpenMetrics; only the heads of the families differ."""
+    plain: list[str] = []
+    openmetrics: list[str] = []
+    for metric, rows in _grouped(samples):
+        lines = _lines(metric, rows)
+        kind = "gauge" if metric.type == "info" else metric.type
+        plain.append(f"# HELP {metric.name} {_escaped(metric.help, quote=False)}\n# TYPE {metric.name} {kind}\n")
+        plain.append(lines)
+        unit = f"# UNIT {metric.family} {metric.unit}\n" if metric.unit else ""
+        head = f"# HELP {metric.family} {_escaped(metric.help)}\n# TYPE {metric.family} {metric.type}\n"
+        openmetrics += [head, unit, lines]
+    return "".join(plain).encode(), "".join(openmetrics).encode()
 
 
-def _family(metric: Metric, rows: list[tuple[LabelValues, float]], openmetrics: bool) -> str:
-    name = metric.family if openmetrics else metric.name
-    kind = "gauge" if metric.type == "info" and not openmetrics else metric.type
-    lines = [f"# HELP {name} {_escaped(metric.help, quote=openmetrics)}", f"# TYPE {name} {kind}"]
-    if openmetrics and metric.unit:
-        lines.append(f"# UNIT {name} {metric.unit}")
+def _lines(metric: Metric, rows: list[tuple[LabelValues, float]]) -> str:
     order = sorted(range(len(metric.labels)), key=metric.labels.__getitem__)
-    start = [(f'{metric.labels[i]}="', i) for i in order]
+    starts = [(f'{metric.labels[place]}="', place) for place in order]
     escaped: dict[str, str] = {}
+    lines: list[str] = []
     for labels, value in rows:
         for label in labels:
             if label not in escaped:
                 escaped[label] = f'{_escaped(label)}"'
-        inner = ",".join([name + escaped[labels[i]] for name, i in start])
-        lines.append(f"{metric.name}{{{inner}}} {_number(value)}" if inner else f"{metric.name} {_number(value)}")
-    return "\n".join(lines) + "\n"
+        inner = ",".join([start + escaped[labels[place]] for start, place in starts])
+        lines.append(
+            f"{metric.name}{{{inner}}} {_number(value)}\n" if inner else f"{metric.name} {_number(value)}\n"
+        )
+    return "".join(lines)
 
 
 def _escaped(text: str, *, quote: bool = True) -> str:

@@ -23,7 +23,7 @@ GUARDED_MOST = 5000
 
 
 class RetentionCollector:
-    """A facet of `ttl_days`, then for every 25 of its values 14 requests, or 22 when a quick count does not add up.
+    """A facet of `ttl_days`, then for every 25 of its values 13 requests; some more as for the `tenants` collector.
 
     The filter is that of the `ttl` job, so what is counted is what a run would delete. Only while there is a large
     backlog a part is left out, for which the server reads each candidate's payload: then a point whose `ttl_days`,
@@ -63,9 +63,9 @@ def _expired(target: Target, values: Sequence[int]) -> dict[tuple[str, str], int
     candidates = target.session.count(target.collection, condition)
     if not candidates:
         return {}
-    if candidates <= GUARDED_MOST:
-        condition = _due(target, values, target.now, guarded=True)
-    return count_tenants(target.session, target.collection, condition)
+    if candidates > GUARDED_MOST:
+        return count_tenants(target.session, target.collection, condition, total=candidates)
+    return count_tenants(target.session, target.collection, _due(target, values, target.now, guarded=True))
 
 
 def _due(target: Target, values: Sequence[int], now: datetime, *, guarded: bool) -> models.Filter:

@@ -17,6 +17,7 @@ from comemory.payload import SCOPES
 from comemory.retention import expires_at, is_expired
 from ops import metrics
 from ops.collectors import retention
+from ops.collectors.tenants import TenantsCollector
 from ops.exposition import Exposition
 from ops.jobs.base import Context, Selection
 from ops.jobs.census import COLLECTORS, CensusJob
@@ -162,8 +163,11 @@ def test_a_collection_as_it_is_stored(filled: Memory, qdrant: QdrantClient, qdra
     assert version == [(qdrant.info().version,)]
 
 
-def test_the_number_of_requests_is_that_of_few_tenants(filled: Memory, qdrant_url: str) -> None:
+def test_the_number_of_requests_is_that_of_few_tenants(
+    filled: Memory, qdrant_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One tenant with very many points beside a thousand with three, and before that one tenant alone."""
+    monkeypatch.setattr(retention, "GUARDED_MOST", 10_000)
     filled.put([of("t_small", ttl_days=1)])
     with context_for(qdrant_url, filled.name) as context:
         few = CensusJob().run(at(context)).requests
@@ -405,3 +409,16 @@ def test_a_collector_with_a_defect_takes_nothing_from_the_others(filled: Memory,
     assert "raised KeyError at test_census.py" in report.problems[0].message
     assert "secret" not in report.problems[0].message
     assert numbers(job.store.current, metrics.POINTS) == {("t_a", "docs"): 1}
+
+
+def test_exact_facets_are_asked_for_only_when_the_quick_ones_do_not_add_up(filled: Memory, qdrant_url: str) -> None:
+    filled.put([of("t_a"), of("t_b", "memory")])
+    with FaultProxy(qdrant_url) as proxy, context_for(proxy.url, filled.name) as context:
+        CensusJob(collectors=[TenantsCollector()]).run(context)
+        quick = proxy.seen("POST", "/facet")
+        twice = b'{"result":{"hits":[{"value":"t_a","count":2}]}}'
+        proxy.script(Status(200, body=twice), path="/facet")
+        job = CensusJob(collectors=[TenantsCollector()])
+        job.run(context)
+        assert proxy.seen("POST", "/facet") == quick * 3
+    assert numbers(job.store.current, metrics.POINTS) == {("t_a", "docs"): 1, ("t_b", "memory"): 1}
