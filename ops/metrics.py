@@ -3,7 +3,8 @@
 The exposition, `docs/metrics.md`, the dashboards and the alerts are made from this list. Nothing is imported
 here, so that whoever only needs the names takes nothing else along.
 
-Tenant and scope are labels of gauges and counters, never of a histogram; team, agent and owner are never labels.
+Tenant and scope are labels of gauges and counters, never of a histogram; team, agent and owner are never labels. A
+job's label is `job_name`, since `job` is Prometheus' own.
 """
 
 from __future__ import annotations
@@ -124,16 +125,16 @@ DELETED_POINTS: Final = Metric(
     "comemory_deleted_points",
     "counter",
     "Points deleted since the daemon started, by the job that did it (ttl, dedup).",
-    ("job", *_TENANT),
+    ("job_name", *_TENANT),
     source="jobs",
 )
 
-JOB_RUNNING: Final = Metric("comemory_job_running", "gauge", "1 while the job runs.", ("job",), source="jobs")
+JOB_RUNNING: Final = Metric("comemory_job_running", "gauge", "1 while the job runs.", ("job_name",), source="jobs")
 JOB_LAST_SUCCESS: Final = Metric(
     "comemory_job_last_success_timestamp_seconds",
     "gauge",
     "When the job last ended without a problem; absent until it has.",
-    ("job",),
+    ("job_name",),
     "seconds",
     source="jobs",
 )
@@ -141,37 +142,41 @@ JOB_LAST_DURATION: Final = Metric(
     "comemory_job_last_duration_seconds",
     "gauge",
     "How long the job's last run took.",
-    ("job",),
+    ("job_name",),
     "seconds",
     source="jobs",
 )
 JOB_PROBLEMS: Final = Metric(
-    "comemory_job_problems", "gauge", "Problems that the job's last report names.", ("job",), source="jobs"
+    "comemory_job_problems", "gauge", "Problems that the job's last report names.", ("job_name",), source="jobs"
 )
 JOB_RUNS: Final = Metric(
     "comemory_job_runs",
     "counter",
     "Runs of the job by outcome: success, partial (something was left for the next), failed.",
-    ("job", "outcome"),
+    ("job_name", "outcome"),
     source="jobs",
 )
 JOB_HANDLED: Final = Metric(
-    "comemory_job_points_handled", "counter", "Points that the job changed.", ("job",), source="jobs"
+    "comemory_job_points_handled", "counter", "Points that the job changed.", ("job_name",), source="jobs"
 )
 JOB_SKIPPED: Final = Metric(
-    "comemory_job_points_skipped", "counter", "Points that the job found and left alone.", ("job",), source="jobs"
+    "comemory_job_points_skipped",
+    "counter",
+    "Points that the job found and left alone.",
+    ("job_name",),
+    source="jobs",
 )
 JOB_BATCHES: Final = Metric(
-    "comemory_job_batches", "counter", "Batches that the job applied.", ("job",), source="jobs"
+    "comemory_job_batches", "counter", "Batches that the job applied.", ("job_name",), source="jobs"
 )
 JOB_REQUESTS: Final = Metric(
-    "comemory_job_requests", "counter", "Requests that the job sent to Qdrant.", ("job",), source="jobs"
+    "comemory_job_requests", "counter", "Requests that the job sent to Qdrant.", ("job_name",), source="jobs"
 )
 JOB_RETRIES: Final = Metric(
     "comemory_job_retries",
     "counter",
     "Requests sent again because Qdrant was busy or away.",
-    ("job",),
+    ("job_name",),
     source="jobs",
 )
 

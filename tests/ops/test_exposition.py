@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -122,7 +124,7 @@ def test_a_counter_never_moves_to_another_series() -> None:
     shown, results = exposition(max_tenants=1)
 
     def deleted(tenant: str) -> float | None:
-        labels = {"job": "ttl", "collection": "cm", "scope": "docs", "tenant_id": tenant}
+        labels = {"job_name": "ttl", "collection": "cm", "scope": "docs", "tenant_id": tenant}
         return value(shown, "comemory_deleted_points_total", **labels)
 
     results.start("ttl", NOW)
@@ -162,22 +164,22 @@ def test_what_only_the_deep_audit_can_tell_stays_beside_what_was_counted() -> No
 
 def test_jobs_have_series_before_they_ever_ran() -> None:
     shown, results = exposition()
-    assert value(shown, "comemory_job_runs_total", job="ttl", outcome="failed") == 0
-    assert value(shown, "comemory_job_running", job="ttl") == 0
-    assert value(shown, "comemory_job_last_success_timestamp_seconds", job="ttl") is None
+    assert value(shown, "comemory_job_runs_total", job_name="ttl", outcome="failed") == 0
+    assert value(shown, "comemory_job_running", job_name="ttl") == 0
+    assert value(shown, "comemory_job_last_success_timestamp_seconds", job_name="ttl") is None
     results.start("ttl", NOW)
-    assert value(shown, "comemory_job_running", job="ttl") == 1
+    assert value(shown, "comemory_job_running", job_name="ttl") == 1
     results.finish(
         report("ttl", Row("cm", "t_a", "docs", 1), problems=[Problem("cm", "why")], handled=1, retries=2)
     )
-    assert value(shown, "comemory_job_runs_total", job="ttl", outcome="partial") == 1
-    assert value(shown, "comemory_job_problems", job="ttl") == 1
-    assert value(shown, "comemory_job_retries_total", job="ttl") == 2
-    assert value(shown, "comemory_job_last_success_timestamp_seconds", job="ttl") is None
+    assert value(shown, "comemory_job_runs_total", job_name="ttl", outcome="partial") == 1
+    assert value(shown, "comemory_job_problems", job_name="ttl") == 1
+    assert value(shown, "comemory_job_retries_total", job_name="ttl") == 2
+    assert value(shown, "comemory_job_last_success_timestamp_seconds", job_name="ttl") is None
     results.start("ttl", NOW)
     results.finish(report("ttl"))
     assert (
-        value(shown, "comemory_job_last_success_timestamp_seconds", job="ttl")
+        value(shown, "comemory_job_last_success_timestamp_seconds", job_name="ttl")
         == (NOW + timedelta(seconds=2)).timestamp()
     )
 
@@ -201,6 +203,17 @@ def test_a_new_snapshot_is_shown_at_once_and_a_tenant_that_is_gone_is_gone() -> 
         store.publish(snapshot([points("t_a", 4)]))
         assert value(shown, "comemory_points", collection="cm", tenant_id="t_b", scope="docs") is None
         assert value(shown, "comemory_points", collection="cm", tenant_id="t_a", scope="docs") == 4
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, a part of Prometheus, is not installed")
+def test_promtool_finds_nothing_to_complain_of() -> None:
+    shown, results = exposition([points("t_a", 3), points('odd"\\\n', 1)])
+    results.start("ttl", NOW)
+    results.finish(report("ttl", Row("cm", "t_a", "docs", 3)))
+    said = subprocess.run(
+        ["promtool", "check", "metrics"], input=shown.render()[0], capture_output=True, check=False
+    )
+    assert (said.returncode, said.stdout, said.stderr) == (0, b"", b"")
 
 
 def test_a_scrape_while_the_next_snapshot_is_being_written_shows_the_old_one() -> None:

@@ -12,7 +12,7 @@ from ops.metrics import METRICS, PREFIX, Metric
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KNOWN_LABELS = {
-    "collection", "tenant_id", "scope", "vector", "status", "kind", "reason", "window", "job", "outcome",
+    "collection", "tenant_id", "scope", "vector", "status", "kind", "reason", "window", "job_name", "outcome",
     "collector", "version", "python",
 }  # fmt: skip
 
@@ -22,7 +22,7 @@ def test_each_metric_keeps_the_rules(metric: Metric) -> None:
     assert metric.family.startswith(PREFIX)
     assert not metric.family.endswith(("_total", "_info", "_count", "_sum", "_bucket", "_created"))
     assert metric.family.endswith(f"_{metric.unit}") if metric.unit else not metric.family.endswith("_seconds")
-    assert set(metric.labels) <= KNOWN_LABELS
+    assert set(metric.labels) <= KNOWN_LABELS  # `job` and `instance` are Prometheus' own, and would be renamed
     assert len(set(metric.labels)) == len(metric.labels)
     assert metric.help.endswith(".")
     assert metric.name == metric.family + {"gauge": "", "counter": "_total", "info": "_info"}[metric.type]
