@@ -159,7 +159,7 @@ def test_a_job_that_raises_is_counted_and_tried_again_while_the_others_go_on(sta
     state = daemon.status()["jobs"]["dedup"]
     assert "raised RuntimeError at daemon_process.py:" in state["last_error"]
     assert daemon.get("/healthz").status_code == 200
-    assert 'comemory_job_runs_total{job="dedup",outcome="failed"} ' in daemon.get("/metrics").text
+    assert 'comemory_job_runs_total{job_name="dedup",outcome="failed"} ' in daemon.get("/metrics").text
     assert "secret memory" not in daemon.log.read_text() + daemon.get("/status").text
 
 

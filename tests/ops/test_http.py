@@ -42,7 +42,7 @@ def test_metrics_are_openmetrics_when_asked_for(serve: Serve) -> None:
     url = serve().url + "/metrics"
     plain = httpx.get(url)
     assert plain.headers["content-type"].startswith("text/plain; version=0.0.4")
-    assert 'comemory_job_runs_total{job="ttl",outcome="success"} 0.0' in plain.text
+    assert 'comemory_job_runs_total{job_name="ttl",outcome="success"} 0.0' in plain.text
     scraper = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
     asked = httpx.get(url, headers={"accept": scraper})
     assert asked.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
