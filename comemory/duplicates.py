@@ -12,7 +12,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -198,7 +198,7 @@ class Candidate:
         number = isinstance(self.id, int)
         return (
             self.expires is not None,
-            -self.expires.timestamp() if self.expires else 0.0,
+            (LATEST - self.expires) if self.expires else timedelta(0),
             -self.importance,
             self.created,
             not number,

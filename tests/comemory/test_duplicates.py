@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from comemory import Candidate, DuplicatePolicy, can_read, duplicate_key, fingerprint, survivor, victims
 from comemory.duplicates import DECIDING_FIELDS, Copies, Identity, find_copies, fingerprint_hash
 from comemory.fingerprints import normalise_fingerprint
+from comemory.times import LATEST
 from tests.comemory.payloads import ULID, access_payloads, good_payload
 from tests.comemory.test_access import principals
 
@@ -120,6 +121,13 @@ RANKED = [
 def test_who_lives_longest_then_matters_most_then_is_oldest_then_has_the_smallest_id_stays() -> None:
     for better, worse in itertools.combinations(RANKED, 2):
         assert survivor([worse, better]) == better
+
+
+@given(st.datetimes(timezones=st.just(UTC)), st.integers(1, 5))
+def test_one_microsecond_more_of_life_is_enough_in_any_year(expires: datetime, microseconds: int) -> None:
+    later = expires + min(timedelta(microseconds=microseconds), LATEST - expires)
+    longer, important = Candidate(9, later, 0.1, NEW), Candidate(1, expires, 0.9, OLD)
+    assert survivor([important, longer]) == (longer if later > expires else important)
 
 
 @given(st.permutations(RANKED))
