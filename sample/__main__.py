@@ -144,6 +144,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, UnexpectedResponse):
         if error.status_code in {401, 403}:
             return f"the server refuses the key ({error.status_code}); set QDRANT_API_KEY to one that may write"
+        if error.status_code == 404:
+            return "a collection of the sample is not on the server; `make up` makes it"
         return f"the server answered {error.status_code}: {error.content.decode(errors='replace')[:300]}"
     if isinstance(error, ResponseHandlingException):
         return f"no answer from the server ({error}); is it running, and is --url right?"

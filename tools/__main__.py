@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
 from tools import daemon, down, jobs, report
 from tools.errors import StepError
 from tools.pulumi_cli import CliError, ensure, language_plugin, version_of
@@ -119,7 +121,7 @@ def _sample(place: Workplace, url: str, *arguments: str) -> None:
         [sys.executable, "-m", "sample", *arguments], cwd=place.root, env=environment, check=False
     )
     if done.returncode != 0:
-        raise StepError(f"`python -m sample {arguments[0]}` ended with {done.returncode}; the reason stands above")
+        raise SystemExit(done.returncode)  # it has said why
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -133,6 +135,13 @@ def main(arguments: Sequence[str]) -> int:
             STEPS[arguments[0]](place)
     except (StepError, CliError) as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except UnexpectedResponse as error:
+        hint = "; set QDRANT_API_KEY to a key that may" if error.status_code in {401, 403} else ""
+        print(f"error: {os.environ.get('QDRANT_URL')} answered {error.status_code}{hint}", file=sys.stderr)
+        return 1
+    except ResponseHandlingException as error:
+        print(f"error: cannot reach Qdrant at {os.environ.get('QDRANT_URL')} ({error})", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("broken off; the same command goes on where it stopped", file=sys.stderr)

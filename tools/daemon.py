@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import NoReturn
 
-from tools.server import choose
+from comemory.naming import DEFAULT_TYPES
+from infra.settings import NAMESPACE
+from tools.server import choose, stack_configuration
 from tools.workplace import Workplace
 
 
 def settings_of(place: Workplace, url: str) -> dict[str, str]:
     """The environment that points the daemon and its commands at `url` and at the stack's declared collections."""
     environment = {"COMEMORY_LOG__FORMAT": "console" if sys.stderr.isatty() else "json"}
-    if place.configuration.exists():
+    stack = stack_configuration(place)
+    if stack.get(f"{NAMESPACE}:collections"):
         environment["COMEMORY_COLLECTIONS__DECLARED"] = str(place.configuration)
+    if isinstance(types := stack.get(f"{NAMESPACE}:types"), list):
+        environment["COMEMORY_COLLECTIONS__TYPES"] = json.dumps([*sorted(DEFAULT_TYPES), *types])
     environment |= os.environ
     environment["COMEMORY_QDRANT__URL"] = url
     if key := os.environ.get("QDRANT_API_KEY"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from qdrant_client import QdrantClient
 
-from infra.settings import DEFAULT_PORT, checked_address
+from infra.settings import DEFAULT_PORT, NAMESPACE, checked_address
 from tools.endpoint import LocalEndpoint
 from tools.errors import StepError
 from tools.workplace import Workplace
@@ -26,6 +29,9 @@ class Server:
 
     def client(self) -> QdrantClient:
         """A client with the key of the environment."""
+        # A key that stays on this machine needs no TLS; for any other address the client's warning is right.
+        if urlsplit(self.url).hostname in {"127.0.0.1", "localhost", "::1"}:
+            warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
         return QdrantClient(
             url=self.url,
             api_key=os.environ.get("QDRANT_API_KEY"),
@@ -34,13 +40,35 @@ class Server:
         )
 
 
+def stack_configuration(place: Workplace) -> dict[str, Any]:
+    """What the stack's file says under `config`, each key with its namespace; empty where there is no file yet.
+
+    Raises StepError when it is not YAML.
+    """
+    if not place.configuration.exists():
+        return {}
+    try:
+        content = yaml.safe_load(place.configuration.read_text())
+    except yaml.YAMLError as error:
+        raise StepError(f"{place.configuration.name} is not YAML: {_one_line(error)}") from None
+    config = content.get("config") if isinstance(content, dict) else None
+    if not isinstance(config, dict):
+        return {}
+    return {key if ":" in key else f"{NAMESPACE}:{key}": value for key, value in config.items()}
+
+
 def _configured(place: Workplace) -> str | None:
     """The address that the stack's configuration gives: the program takes it before that of the environment."""
-    if not place.configuration.exists():
-        return None
-    settings = yaml.safe_load(place.configuration.read_text()) or {}
-    endpoint = (settings.get("config") or {}).get("comemory:endpoint")
+    endpoint = stack_configuration(place).get(f"{NAMESPACE}:endpoint")
     return endpoint.get("url") if isinstance(endpoint, dict) else None
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    """What is wrong and where; never the lines around it, which may hold a key."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        mark = error.problem_mark
+        return f"{error.problem} in line {mark.line + 1}, column {mark.column + 1}"
+    return "it cannot be read"
 
 
 def choose(place: Workplace) -> Server:

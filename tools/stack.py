@@ -22,6 +22,10 @@ from tools.workplace import STACK, Workplace
 
 PROJECT = "comemory"
 PROGRESS_SECONDS = 2.0
+_LAST_WORDS = frozenset({
+    "update failed", "preview failed", "resource registration failed",
+    "Resource monitor has terminated, shutting down",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,11 @@ class LocalStack:
         log: list[str] = []
         try:
             # A refresh first: the laptop's data may be gone, or QDRANT_URL may name another server than last time.
+            # It runs the program: without that the engine would ask the server of last time, with today's key.
             result = self._stack.up(
-                refresh=True, color="never", on_output=log.append, on_event=watch.see, show_secrets=False
-            )
+                refresh=True, run_program=True, color="never", on_output=log.append, on_event=watch.see,
+                show_secrets=False,
+            )  # fmt: skip
         except automation.CommandError as error:
             raise StepError(self._reason(error, watch.errors)) from error
         finally:
@@ -84,7 +90,9 @@ class LocalStack:
         """Print what an update would do."""
         watch = _Watch(None)
         try:
-            self._stack.preview(refresh=True, diff=True, color="never", on_output=print, on_event=watch.see)
+            self._stack.preview(
+                refresh=True, run_program=True, diff=True, color="never", on_output=print, on_event=watch.see
+            )
         except automation.CommandError as error:
             raise StepError(self._reason(error, watch.errors)) from error
 
@@ -133,8 +141,8 @@ class _Watch:
         """Take one event."""
         if event.diagnostic_event and event.diagnostic_event.severity == "error":
             text = event.diagnostic_event.message.strip()
-            # The engine's own last word repeats that something failed; the reasons stand above it.
-            if text and text not in ("update failed", "resource registration failed", "preview failed"):
+            # The engine's own last words repeat that something failed; the reasons stand above them.
+            if text and text not in _LAST_WORDS and not text.startswith("an unhandled error occurred:"):
                 self.errors.append(text)
         if event.res_outputs_event and self._title:
             operation = event.res_outputs_event.metadata.op

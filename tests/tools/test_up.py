@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from qdrant_client import QdrantClient
 
+from tests.conftest import Endpoint
 from tools.pulumi_cli import find
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -136,9 +137,10 @@ def test_an_address_with_a_password_is_refused_and_not_shown(step: Run) -> None:
     assert "hunter2" not in done.stdout + done.stderr
 
 
-def test_a_server_of_ones_own_keeps_its_points(step: Run, start_endpoint: Callable[..., object]) -> None:
+def test_a_server_of_ones_own_keeps_its_points(step: Run, start_endpoint: Callable[..., Endpoint]) -> None:
     """With QDRANT_URL nothing is loaded or cleaned by up, and down deletes no point, whatever CONFIRM says."""
-    url = start_endpoint().url  # type: ignore[attr-defined]
+    server = start_endpoint()
+    url = server.url
     up = step("up", QDRANT_URL=url)
     assert up.returncode == 0, up.stdout + up.stderr
     client = QdrantClient(url=url, check_compatibility=False)
@@ -153,3 +155,13 @@ def test_a_server_of_ones_own_keeps_its_points(step: Run, start_endpoint: Callab
     assert "not deleted, because they hold points" in down.stderr
     assert client.count("cm_text_1024_v1").count == points
     client.close()
+    server.kill()
+    down = step("down", QDRANT_URL=url)
+    assert down.returncode == 1
+    assert f"cannot reach Qdrant at {url}" in down.stderr
+    assert "Traceback" not in down.stderr
+    # The way back to the laptop asks nothing of the server that the stack was last brought up at.
+    back = step("up")
+    assert back.returncode == 0, back.stdout + back.stderr
+    assert f"last brought up at {url}" in back.stdout
+    assert "cm_text_1024_v1" in back.stdout
