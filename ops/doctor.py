@@ -29,6 +29,8 @@ CLOCK_WARNING = 5.0
 CLOCK_FAILURE = 300.0
 """Seconds of difference from which points are deleted noticeably too early or too late."""
 
+_NAMED_AS_OURS = re.compile(r"cm_([a-z0-9]+)_[1-9]\d*_v[1-9]\d*")
+
 Verdict = Literal["ok", "warning", "failed"]
 
 
@@ -58,13 +60,14 @@ def examine(settings: Settings, session: Session, *, now: Callable[[], datetime]
     yield _version(version)
     yield _clock(session, now)
     try:
-        names = [name for name in session.collections() if settings.collections.ours(name)]
+        there = session.collections()
     except OpsError as error:
         yield Check(
             "key: read", "failed", str(error), "Put a valid key in the file that qdrant.api_key_file names."
         )
         return
     yield Check("key: read", "ok", "collections can be listed")
+    names = [name for name in there if settings.collections.ours(name)]
     yield _write(session, names)
     if not names:
         yield Check(
@@ -73,8 +76,23 @@ def examine(settings: Settings, session: Session, *, now: Callable[[], datetime]
         )  # fmt: skip
         return
     yield Check("collections", "ok", f"{len(names)} looked after: {', '.join(names)}")
+    yield from _left_alone(settings, there)
     for name in names:
         yield from _collection(session, name)
+
+
+def _left_alone(settings: Settings, there: list[str]) -> Iterator[Check]:
+    """Collections named as ours, that no job looks at because nobody told it their type."""
+    types = settings.collections.types
+    if settings.collections.include:
+        return
+    for name in there:
+        found = _NAMED_AS_OURS.fullmatch(name)
+        if found and found[1] not in types and name not in settings.collections.exclude:
+            yield Check(
+                name, "warning", f"not looked after: its type {found[1]} is none of collections.types",
+                f"Add {found[1]} to collections.types, or {name} to collections.exclude.",
+            )  # fmt: skip
 
 
 def _version(version: str) -> Check:

@@ -230,6 +230,28 @@ def test_doctor_says_what_to_do(run: Run, collection: str, qdrant: QdrantClient)
     assert "pulumi up" in out
 
 
+@pytest.mark.embedded_only("looks after every collection of an endpoint of its own")
+def test_doctor_names_a_collection_whose_type_it_was_not_told(
+    run: Run, start_endpoint: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = start_endpoint().url
+    client = QdrantClient(url=url, check_compatibility=False)
+    for name in ("cm_text_4_v1", "cm_audio_4_v1", "other"):
+        client.create_collection(
+            name, vectors_config={"dense": models.VectorParams(size=4, distance=models.Distance.COSINE)}
+        )
+    monkeypatch.setenv("COMEMORY_QDRANT__URL", url)
+    monkeypatch.setenv("COMEMORY_COLLECTIONS__INCLUDE", "[]")
+    checks = {check["name"]: check for check in json.loads(run("doctor", "--json")[1])["checks"]}
+    assert checks["cm_audio_4_v1"]["verdict"] == "warning"
+    assert "collections.types" in checks["cm_audio_4_v1"]["advice"]
+    assert "other" not in checks
+    monkeypatch.setenv("COMEMORY_COLLECTIONS__TYPES", '["text", "audio"]')
+    checks = {check["name"]: check for check in json.loads(run("doctor", "--json")[1])["checks"]}
+    assert "cm_audio_4_v1" not in checks
+    assert "cm_audio_4_v1" in checks["collections"]["found"]
+
+
 @pytest.mark.embedded_only("starts an endpoint with keys")
 def test_a_key_that_may_only_read(
     run: Run, collection_name: str, start_endpoint: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
