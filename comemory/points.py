@@ -54,7 +54,10 @@ def new_point(
 
     Raises:
         InvalidPayloadError: the payload breaks the schema.
+        CoMemoryError: the vectors are not given by name.
     """
+    if not isinstance(vectors, Mapping):
+        raise CoMemoryError('vectors are given by name, for example {"dense": [0.1, 0.2]}')
     checked = payload if isinstance(payload, Payload) else Payload.parse(payload)
     stored = checked.to_payload()
     return models.PointStruct(id=point_id(stored, vectors, policy), vector=dict(vectors), payload=stored)

@@ -7,7 +7,7 @@ import uuid
 import pytest
 from qdrant_client import QdrantClient, models
 
-from comemory import InvalidPayloadError, insert_only, new_point, point_id
+from comemory import CoMemoryError, InvalidPayloadError, insert_only, new_point, point_id
 from tests.comemory.payloads import good_payload
 
 
@@ -25,6 +25,11 @@ def test_what_breaks_the_schema_gets_no_id() -> None:
         point_id(good_payload(fingerprint="a1b2..."))
     with pytest.raises(InvalidPayloadError, match="tenant_id is missing"):
         new_point({key: value for key, value in good_payload().items() if key != "tenant_id"}, {"dense": [1.0]})
+
+
+def test_a_vector_without_a_name_is_refused_in_words() -> None:
+    with pytest.raises(CoMemoryError, match="by name"):
+        new_point(good_payload(), [1.0])  # type: ignore[arg-type]
 
 
 def test_a_second_write_of_the_same_changes_nothing(qdrant: QdrantClient, collection_name: str) -> None:
