@@ -39,10 +39,8 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
 
 REQUIRED_TEXTS: Final = ("tenant_id", "owner_id", "source_id", "fingerprint")
 NULLABLE_TEXTS: Final = ("team_id", "project_id", "agent_id")
-SINGLE_VALUED: Final = (
-    *CHOICES, *REQUIRED_TEXTS, *NULLABLE_TEXTS, "indexed", "created_at", "updated_at", "ttl_days", "importance",
-)  # fmt: skip
-"""Fields in which a list of several values is an error, and one that opens access or changes retention."""
+SINGLE_VALUED: Final = (*CHOICES, "tenant_id", "owner_id", *NULLABLE_TEXTS, "indexed", "ttl_days")
+"""Fields in which several values open access, or change retention, and of which the engine can list the values."""
 
 WRONG_TENANT: Final = f"tenant_id.{Reason.MALFORMED}"
 """Counted from the distinct tenants, by `is_tenant_id`: no filter knows a prefix."""
@@ -118,12 +116,21 @@ def checks(space: EmbeddingSpace | None = None) -> list[Check]:
     return found
 
 
-def several_values(fields: Sequence[str] = SINGLE_VALUED) -> models.Filter:
-    """The points where at least one of `fields` holds several values.
+def several_values(field: str) -> models.Filter:
+    """The points where `field` holds several values. The engine reads the payload of every point for this.
 
-    The engine reads the payload of every point for this, so ask about all fields at once first.
+    So ask only when `has_value` finds fewer points than the distinct values of the field count together.
     """
-    return either(*(models.FieldCondition(key=key, values_count=models.ValuesCount(gte=2)) for key in fields))
+    return models.Filter(must=[models.FieldCondition(key=field, values_count=models.ValuesCount(gte=2))])
+
+
+def has_value(field: str) -> models.Filter:
+    """The points that the index of a field of `SINGLE_VALUED` holds a value of."""
+    if field == "indexed":
+        return either(matches(field, value=True), matches(field, value=False))
+    if field == "ttl_days":
+        return either(_range(field, lt=1), _range(field, gte=1))
+    return models.Filter(must=[is_text(field)])
 
 
 def is_tenant_id(value: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -122,6 +122,11 @@ class Session:
             Unreachable: no useful answer within `retry_for` seconds.
             Unauthorized, CollectionGone, IndexRequired, Refused: what the server said, in plain words.
         """
+        content = None if body is None else orjson.dumps(body)
+        return self._again(lambda: self._send(method, path, content, collection), f"{method} {path}")
+
+    def _again(self, attempt: Callable[[], Json], what: str) -> Json:
+        """What `attempt` returns, tried again while the server is busy."""
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_Busy),
             wait=self._wait,
@@ -130,12 +135,11 @@ class Session:
             before_sleep=lambda _: self.traffic.add(retries=1),
             reraise=True,
         )
-        content = None if body is None else orjson.dumps(body)
         try:
-            return retrying(self._send, method, path, content, collection)
+            return retrying(attempt)
         except _Busy as busy:
             raise Unreachable(
-                f"Qdrant at {self.url} gave no answer to {method} {path} in {self._retry_for:g} s of tries: {busy}."
+                f"Qdrant at {self.url} gave no answer to {what} in {self._retry_for:g} s of tries: {busy}."
             ) from None
 
     @staticmethod
@@ -225,9 +229,17 @@ class Session:
         return int(self.request("POST", _path(name, "points/count"), body, collection=name)["count"])
 
     def facet(
-        self, name: str, key: str, condition: models.Filter | None = None, *, exact: bool = True
+        self,
+        name: str,
+        key: str,
+        condition: models.Filter | None = None,
+        *,
+        exact: bool = True,
+        most: int | None = None,
     ) -> dict[Any, int]:
         """Every distinct value of `key` with its count, most frequent first, however many there are.
+
+        With `most` it stops when it has so many, or more.
 
         Without `exact` it is some thirty times faster, and a point that is just being moved from one segment to
         another may be counted twice.
@@ -251,7 +263,7 @@ class Session:
                 continue
             new = {hit["value"]: hit["count"] for hit in hits if hit["value"] not in found}
             found.update(new)
-            if len(hits) < page or not new:
+            if len(hits) < page or not new or (most is not None and len(found) >= most):
                 # Values whose last point was deleted linger in the index for a while, with a count of 0.
                 return {value: count for value, count in found.items() if count}
 
@@ -315,16 +327,28 @@ class Session:
         points: list[dict[str, Any]] = self.request("POST", _path(name, "points"), body, collection=name)
         return points
 
-    def delete(self, name: str, condition: models.Filter) -> None:
+    def delete(self, name: str, condition: models.Filter | Callable[[], models.Filter | None]) -> None:
         """Delete every point that matches, and return when it is done.
+
+        Args:
+            condition: Or a function that gives it (None: nothing is to be deleted any more), asked before each try:
+                what it looks at may change while a busy server is waited for.
 
         Raises:
             ValueError: the filter has no clause; it would delete everything.
         """
-        body = _filter(condition)
-        if not body.get("filter"):
-            raise ValueError("refusing to delete by an empty filter: it matches every point")
-        self.request("POST", _path(name, "points/delete?wait=true"), body, collection=name)
+        path = _path(name, "points/delete?wait=true")
+
+        def attempt() -> Json:
+            made = condition if isinstance(condition, models.Filter) else condition()
+            if made is None:
+                return None
+            body = _filter(made)
+            if not body.get("filter"):
+                raise ValueError("refusing to delete by an empty filter: it matches every point")
+            return self._send("POST", path, orjson.dumps(body), name)
+
+        self._again(attempt, f"POST {path}")
 
 
 def _path(collection: str, rest: str = "") -> str:

@@ -18,6 +18,7 @@ from comemory.audit import (
     Check,
     EmbeddingSpace,
     checks,
+    has_value,
     is_tenant_id,
     several_values,
 )
@@ -33,6 +34,9 @@ from ops.report import JobReport, Problem, Row, merge_rows
 
 OPTIONAL_INDEXES = frozenset({"embedding.dim", "embedding.metric"})
 """Keys that memory collections do not index; without an index only a deep audit looks at them."""
+
+MANY_VALUES = 10_000
+"""Distinct values of a field beyond which they are not added up."""
 
 SAMPLE_PAGE = 100
 """Points read to find examples for the tenants concerned."""
@@ -110,12 +114,16 @@ def _count(context: Context, report: JobReport, live: LiveCollection) -> None:
 
 
 def _with_lists(context: Context, live: LiveCollection, todo: list[Check]) -> Iterator[Check]:
-    """The checks, then those for several values, which are dear and so asked one by one only if there are any."""
+    """The checks, then those for several values, which are dear and asked only where the index tells of some."""
     yield from todo
-    indexed = [field for field in SINGLE_VALUED if field in live.indexes]
-    if indexed and context.session.count(live.name, _selected(several_values(indexed), context.selection)):
-        for field in indexed:
-            yield Check(f"{field}.{Reason.LIST.value}", several_values([field]))
+    for field in SINGLE_VALUED:
+        check = Check(f"{field}.{Reason.LIST.value}", several_values(field))
+        if _unindexed(live, Check(check.reason, has_value(field))):
+            continue  # a check of the field before has said so
+        condition = _selected(has_value(field), context.selection)
+        values = context.session.facet(live.name, field, condition, exact=False, most=MANY_VALUES)
+        if len(values) >= MANY_VALUES or sum(values.values()) > context.session.count(live.name, condition):
+            yield check
 
 
 def _unindexed(live: LiveCollection, check: Check) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from qdrant_client import QdrantClient
+from qdrant_client import QdrantClient, models
 
 from comemory.audit import (
     SINGLE_VALUED,
@@ -19,11 +19,12 @@ from comemory.audit import (
     EmbeddingSpace,
     checks,
     countable_reasons,
+    has_value,
     is_tenant_id,
     payload_problems,
     several_values,
 )
-from comemory.filters import filter_keys
+from comemory.filters import every, filter_keys
 from comemory.indexes import PAYLOAD_INDEXES, IndexSpec
 from comemory.payload import Payload
 from tests.comemory.conftest import Points
@@ -31,7 +32,10 @@ from tests.comemory.payloads import good_payload, spoil
 
 SPACE = EmbeddingSpace(dim=4, metric="cosine", model="model-a")
 NOT_INDEXED = {"embedding.dim": "integer", "embedding.metric": "keyword"}
-FIELDS = [*SINGLE_VALUED, "embedding.dim", "embedding.metric", "embedding.model"]
+FIELDS = [
+    *SINGLE_VALUED, "source_id", "fingerprint", "created_at", "updated_at", "importance",
+    "embedding.dim", "embedding.metric", "embedding.model",
+]  # fmt: skip
 
 
 def whole_payload(**changes: Any) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def points(qdrant: QdrantClient) -> Iterator[Points]:
 
 
 def all_checks() -> list[Check]:
-    return [*checks(SPACE), *(Check(f"{field}.list", several_values([field])) for field in SINGLE_VALUED)]
+    return [*checks(SPACE), *(Check(f"{field}.list", several_values(field)) for field in SINGLE_VALUED)]
 
 
 @st.composite
@@ -151,6 +155,16 @@ def test_every_reason_can_be_met(points: Points) -> None:
     points.put(wrong)
     never = [check.reason for check in all_checks() if not points.found(check.condition)]
     assert never == []
+
+
+@pytest.mark.parametrize("field", SINGLE_VALUED)
+def test_an_index_holds_more_values_than_points_where_there_are_lists(points: Points, field: str) -> None:
+    ordinary = whole_payload()[field]
+    other = {"indexed": False, "ttl_days": 30}.get(field, "other")
+    for value, more in ((ordinary, False), ([ordinary], False), ([ordinary, other], True), (None, False)):
+        points.put([whole_payload(**{field: value}), whole_payload()])
+        hits = points.client.facet(points.name, field, every(models.HasIdCondition(has_id=[0, 1])), exact=True).hits
+        assert (sum(hit.count for hit in hits) > len(points.found(has_value(field)))) is more
 
 
 def test_every_key_is_indexed_with_the_right_type_but_for_two() -> None:
