@@ -41,6 +41,8 @@ DEFAULT_POLICIES: Final[Mapping[str, DuplicatePolicy]] = {
 _ONE_EACH: Final = ("tenant_id", "owner_kind", "owner_id", "scope", "visibility")
 _ONE_OR_NONE: Final = ("team_id", "project_id", "agent_id")
 _ACL: Final = ("read_team_ids", "read_agent_ids", "read_role_ids")
+DOMAIN_FIELDS: Final = (*_ONE_EACH, *_ONE_OR_NONE, "indexed", *(f"acl.{key}" for key in _ACL))
+"""The fields that `access_domain` is made of, in its order; each has a payload index."""
 
 DECIDING_FIELDS: Final = (
     "schema_version", *_ONE_EACH, *_ONE_OR_NONE, "indexed", "acl", "fingerprint", "source_id", "chunk.chunk_idx",

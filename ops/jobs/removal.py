@@ -1,9 +1,9 @@
 """Removing copies: reads what decides of the points that share a fingerprint, decides, and deletes in batches.
 
 A batch is deleted in three steps that follow each other at once: the survivors are read again and must be what they
-were, the copies are deleted by their ids AND what made them copies, and what is still there is read, since it was
-changed in between and is not counted. So a copy goes only while its survivor is there, and deleting never shortens
-what is kept.
+were, the copies are deleted by their ids AND what made them copies (`ops.jobs.holding`), and what is still there is
+read, since it was changed in between and is not counted. So a copy goes only while its survivor is there, and
+deleting never shortens what is kept.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 from qdrant_client import models
@@ -25,6 +26,7 @@ from comemory.duplicates import (
     Copies,
     DuplicatePolicy,
     Identity,
+    access_domain,
     find_copies,
     policy_for,
 )
@@ -35,6 +37,7 @@ from ops import logs
 from ops.jobs.base import Context, Progress
 from ops.jobs.dedup_report import Entry, ReportWriter
 from ops.jobs.groups import PointGroups
+from ops.jobs.holding import Domain, Holding
 from ops.jobs.limits import Limits, parts
 from ops.report import JobReport, Row
 from ops.session import PointId
@@ -51,6 +54,9 @@ BYTES_PER_READ = 1_000_000
 Whose = tuple[str, str]
 """Tenant and scope."""
 
+_Pair = tuple[Candidate, Candidate]
+"""A survivor and one of its copies."""
+
 
 @dataclass(slots=True)
 class _Member:
@@ -61,7 +67,13 @@ class _Member:
     content: bytes
     whose: Whose
     fields: Mapping[str, Any]
-    """Those fields by which its deletion is held."""
+    """Those fields by which its deletion is held, beside the access domain, which is its survivor's."""
+    readers: int
+    """How many ids its lists of readers hold."""
+    longest: int
+    """How many ids the longest of these holds."""
+    domain: Domain | None
+    """The access domain, of a survivor that was read again: with 10,000 readers it is too large to be kept."""
 
 
 @dataclass(slots=True)
@@ -78,8 +90,14 @@ class _Tally:
             self.examples.append(str(candidate.id))
 
 
-HELD_BY = ("tenant_id", "scope", "visibility", "owner_id", "fingerprint")
-"""The fields whose values a copy must still have when it is deleted, beside `ttl_days` and `created_at`."""
+MOST_READERS = 50_000
+"""About how many ids the lists of readers of one batch hold together."""
+
+BESIDE = 20
+"""Conditions of a deletion beside those of the access domain and one for each vector, at most."""
+
+_LARGEST_INDEX = 2**63 - 1
+"""The integer index holds 64 bits with a sign; a filter by anything larger is refused."""
 
 
 class Removal:
@@ -240,7 +258,7 @@ class Removal:
 
     # --- reading ---------------------------------------------------------------------------------------------
 
-    def _members(self, ids: Sequence[PointId]) -> list[_Member]:
+    def _members(self, ids: Sequence[PointId], *, with_domain: bool = False) -> list[_Member]:
         """The points of these ids that may be copies of something."""
         found = []
         for points in self._points(ids):
@@ -255,13 +273,23 @@ class Removal:
                 if digest is None:
                     # Without a source it is nobody's copy; `content` would still take it for one.
                     digest = hashlib.blake2b(repr(point["id"]).encode(), digest_size=16, person=b"id").digest()
+                domain, chunk = access_domain(payload) or (), payload.get("chunk")
+                lists = [len(part) for part in domain if isinstance(part, frozenset)]
                 found.append(
                     _Member(
                         candidate=Candidate.of(point["id"], payload, self._settings.exempt_tags),
                         digest=digest,
                         content=identity.content,
                         whose=(payload["tenant_id"], payload["scope"]),
-                        fields={key: payload.get(key) for key in (*HELD_BY, "ttl_days")},
+                        fields={
+                            "fingerprint": payload["fingerprint"],
+                            "ttl_days": payload.get("ttl_days"),
+                            "source_id": payload.get("source_id"),
+                            "chunk_idx": chunk.get("chunk_idx") if isinstance(chunk, Mapping) else None,
+                        },
+                        readers=sum(lists),
+                        longest=max(lists, default=0),
+                        domain=domain if with_domain else None,
                     )
                 )
         return found
@@ -306,20 +334,32 @@ class Removal:
         waiting = []
         for copies in found:
             self._skipped["exempt"] += len(copies.exempt)
+            longest = members[copies.survivor.id].longest
+            if self._limits.ids(longest) < longest:
+                # No condition may list them all, so nothing could hold the deletion to them.
+                self._skipped["too_many_readers"] += len(copies.victims)
+                continue
             waiting += [(copies.survivor, victim) for victim in copies.victims]
-        size = self._limits.ids(self._settings.batch)
+        # What is alike needs fewer conditions together.
+        waiting.sort(key=lambda pair: members[pair[1].id].whose)
+        most = size = self._limits.ids(self._settings.batch)
         place = 0
         while place < len(waiting):
             allowed = self._context.budget.next_batch(min(size, len(waiting) - place))
             if not allowed:
                 self._report.stopped = self._context.budget.exhausted()
                 return
-            self._batch(waiting[place : place + allowed], members)
-            place += allowed
+            some = waiting[place : place + allowed]
+            readers = accumulate(members[survivor.id].readers for survivor, _ in some)
+            some = some[: max(1, sum(sofar <= MOST_READERS for sofar in readers))]
+            taken = self._batch(some, members)
+            size = min(most, 2 * taken)
+            place += taken
 
-    def _batch(self, pairs: Sequence[tuple[Candidate, Candidate]], members: Mapping[PointId, _Member]) -> None:
+    def _batch(self, pairs: Sequence[_Pair], members: Mapping[PointId, _Member]) -> int:
+        """Delete the victims of as many of these pairs as one filter can hold; how many those are."""
         began = time.monotonic()
-        gone = list(pairs) if self._context.dry_run else self._delete(pairs, members)
+        gone, taken = (list(pairs), len(pairs)) if self._context.dry_run else self._delete(pairs, members)
         entries: dict[PointId, list[PointId]] = {}
         for survivor, victim in gone:
             member = members[victim.id]
@@ -338,43 +378,64 @@ class Removal:
         done = sum(tally.count for tally in self._tallies.values())
         self._context.progress(Progress(self._name, "removing copies", done))
         self._log.info("batch", points=len(gone), seconds=round(time.monotonic() - began, 3))
+        return taken
 
-    def _delete(
-        self, pairs: Sequence[tuple[Candidate, Candidate]], members: Mapping[PointId, _Member]
-    ) -> list[tuple[Candidate, Candidate]]:
-        """Delete the victims of those survivors that are what they were; the pairs whose victim is gone."""
-        keepers = {survivor.id: survivor for survivor, _ in pairs}
-        now = {member.candidate.id: member for member in self._members(list(keepers))}
-        sound = []
-        for survivor, victim in pairs:
-            seen = now.get(survivor.id)
-            if (
-                seen is not None
-                and seen.digest == members[survivor.id].digest
-                and seen.candidate.rank < victim.rank
-            ):
-                sound.append((seen.candidate, victim))
-        self._skipped["survivor_changed"] += len(pairs) - len(sound)
-        if not sound:
-            return []
-        lasting = [members[victim.id] for survivor, victim in sound if survivor.expires is None]
-        ending = [members[victim.id] for survivor, victim in sound if survivor.expires is not None]
-        self._session.delete(self._name, self._condition(lasting, ending))
-        ids = [victim.id for _, victim in sound]
-        left = {point["id"] for point in self._session.retrieve(self._name, ids)}
-        self._skipped["changed"] += len(left)
-        return [(survivor, victim) for survivor, victim in sound if victim.id not in left]
+    def _delete(self, pairs: Sequence[_Pair], members: Mapping[PointId, _Member]) -> tuple[list[_Pair], int]:
+        """Delete the victims of those survivors that are what they were.
 
-    def _condition(self, lasting: Sequence[_Member], ending: Sequence[_Member]) -> models.Filter:
-        """What has to hold of victims when they are deleted.
-
-        Args:
-            lasting: Those whose survivor never expires.
-            ending: Those whose survivor does: one that was renewed since may outlive it, and must stay.
+        Returns:
+            The pairs whose victim is gone, and how many pairs, from the first, one filter could hold.
         """
-        victims = [*lasting, *ending]
-        must: list[Condition] = [matches("schema_version", SCHEMA_VERSION)]
-        must += [matches_any(key, sorted({member.fields[key] for member in victims})) for key in HELD_BY]
+        sound: list[_Pair] = []
+        taken = 0
+
+        def condition() -> models.Filter | None:
+            # Asked before each try: a survivor may go while a busy server is waited for.
+            nonlocal sound, taken
+            ids = dict.fromkeys(survivor.id for survivor, _ in pairs)
+            now = {member.candidate.id: member for member in self._members(list(ids), with_domain=True)}
+            holding = Holding(self._room())
+            sound, taken = [], 0
+            for survivor, victim in pairs:
+                seen = now.get(survivor.id)
+                if (
+                    seen is not None
+                    and seen.digest == members[survivor.id].digest
+                    and seen.candidate.rank < victim.rank
+                ):
+                    if not holding.add(victim.id, seen.domain or ()):
+                        break
+                    sound.append((seen.candidate, victim))
+                taken += 1
+            return self._condition(sound, members, holding) if sound else None
+
+        self._session.delete(self._name, condition)
+        self._skipped["survivor_changed"] += taken - len(sound)
+        if not sound:
+            return [], taken
+        left = {point["id"] for point in self._session.retrieve(self._name, [victim.id for _, victim in sound])}
+        self._skipped["changed"] += len(left)
+        return [(survivor, victim) for survivor, victim in sound if victim.id not in left], taken
+
+    def _room(self) -> int | None:
+        """How many conditions the access domains of a batch may take."""
+        most = self._limits.filter_max_conditions
+        return None if most is None else most - BESIDE - len(self._vectors)
+
+    def _condition(
+        self, pairs: Sequence[_Pair], members: Mapping[PointId, _Member], holding: Holding
+    ) -> models.Filter:
+        """What has to hold of victims when they are deleted: what made them copies."""
+        victims = [members[victim.id] for _, victim in pairs]
+        # Where the survivor expires, a victim that was renewed since may outlive it, and must stay.
+        lasting = [members[victim.id] for survivor, victim in pairs if survivor.expires is None]
+        ending = [members[victim.id] for survivor, victim in pairs if survivor.expires is not None]
+        must: list[Condition] = [
+            matches("schema_version", SCHEMA_VERSION),
+            matches_any("fingerprint", sorted({member.fields["fingerprint"] for member in victims})),
+            *holding.conditions(),
+            *self._same_place(victims),
+        ]
         if self._uniform:
             must += [_has(vector) for vector in self._vectors]
         ways: list[Condition] = []
@@ -394,6 +455,24 @@ class Removal:
         must.append(ways[0] if len(ways) == 1 else either(*ways))
         exempt = self._settings.exempt_tags
         return models.Filter(must=must, must_not=[matches_any("tags", exempt)] if exempt else None)
+
+    def _same_place(self, victims: Sequence[_Member]) -> list[Condition]:
+        """That the victims whose place makes them copies are still there; none where there are none such."""
+        policies = {member.candidate.id: policy_for(member.whose[1], self._policies) for member in victims}
+        placed = [one for one in victims if policies[one.candidate.id] is DuplicatePolicy.SOURCE]
+        if not placed:
+            return []
+        chunks = sorted({member.fields["chunk_idx"] for member in placed})
+        indexes = [chunk for chunk in chunks if -_LARGEST_INDEX <= chunk <= _LARGEST_INDEX]
+        there = every(
+            _these(placed),
+            matches_any("source_id", sorted({member.fields["source_id"] for member in placed})),
+            models.FieldCondition(key="chunk.chunk_idx", match=models.MatchAny(any=indexes)),
+        )
+        if len(placed) == len(victims):
+            return [there]
+        others = [one for one in victims if policies[one.candidate.id] is not DuplicatePolicy.SOURCE]
+        return [either(there, _these(others))]
 
 
 def _days(ttl: Any) -> int:
