@@ -6,14 +6,16 @@ import re
 import shlex
 import sys
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from qdrant_client import QdrantClient, models
 
+from comemory import Candidate, duplicate_key, is_expired, victims
 from comemory.catalog import PAYLOAD_INDEXES
 from sample.__main__ import main
 from sample.content import COLLECTIONS, DIMENSIONS, points
@@ -70,9 +72,16 @@ def test_it_shows_several_answers() -> None:
     assert len(ANSWERS) >= 4
 
 
-def test_the_collections_shown_are_those_of_the_catalogue_with_the_sample_in_them() -> None:
+def test_the_collections_shown_are_those_of_the_catalogue_with_what_the_jobs_leave_of_the_sample() -> None:
     rows = re.findall(r"^(cm_\w+) +(\d+) +(\d+)  dense (\d+)$", README, re.MULTILINE)
-    held = Counter(point.type for point in points())
+    kept = [point for point in points() if not is_expired(point.payload, datetime.now(UTC))]
+    held = Counter(point.type for point in kept)
+    copies: dict[Any, list[Candidate]] = defaultdict(list)
+    for point in kept:
+        if (key := duplicate_key(point.payload)) is not None:
+            copies[point.type, key].append(Candidate.of(point.id, point.payload))
+    for (kind, _), group in copies.items():
+        held[kind] -= len(victims(group))
     assert [(name, int(count), int(indexes), int(size)) for name, count, indexes, size in rows] == [
         (name, held[kind], len(PAYLOAD_INDEXES), DIMENSIONS[kind]) for kind, name in COLLECTIONS.items()
     ]
