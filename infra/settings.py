@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 
@@ -20,6 +19,7 @@ from comemory.errors import CoMemoryError
 from comemory.indexes import PAYLOAD_INDEXES
 from comemory.naming import DEFAULT_TYPES, CollectionName
 from comemory.specs import Spec
+from infra.address import key_problem, url_problem
 
 NAMESPACE = "comemory"
 DEFAULT_PORT = 6333
@@ -31,15 +31,8 @@ class ConfigurationError(Exception):
 
 def checked_address(value: str) -> str:
     """The address without a slash at its end. Raises ValueError for what is no address, or carries a password."""
-    try:
-        parts = urlsplit(value)
-        well_formed = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        well_formed = False
-    if not well_formed:
-        raise ValueError("should be an http or https URL, for example http://localhost:6333")
-    if parts.username or parts.password:
-        raise ValueError("carries a user name or password; a key belongs into endpoint.api_key or QDRANT_API_KEY")
+    if problem := url_problem(value):
+        raise ValueError(problem)
     return value.rstrip("/")
 
 
@@ -65,6 +58,13 @@ class EndpointSettings(Spec):
     @classmethod
     def _an_address(cls, value: str | None) -> str | None:
         return None if value is None else checked_address(value)
+
+    @field_validator("api_key")
+    @classmethod
+    def _a_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and (problem := key_problem(value.get_secret_value())):
+            raise ValueError(problem)
+        return value
 
     def address(self, environment: Mapping[str, str]) -> str:
         """The address to use: the one configured, that in `QDRANT_URL`, or the laptop endpoint's.

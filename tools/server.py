@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import yaml
 from qdrant_client import QdrantClient
 
+from infra.address import key_problem
 from infra.settings import DEFAULT_PORT, NAMESPACE, checked_address
 from tools.endpoint import LocalEndpoint
 from tools.errors import StepError
@@ -84,6 +85,8 @@ def choose(place: Workplace) -> Server:
             url = checked_address(given)
         except ValueError as error:
             raise StepError(f"the address in {where} {error}") from None
+        if problem := key_problem(os.environ.get("QDRANT_API_KEY", "")):
+            raise StepError(f"the key in QDRANT_API_KEY {problem}")
         os.environ["QDRANT_URL"] = url
         return Server(url, embedded=False, told=f"Qdrant of {where}: {url}")
     port = os.environ.get("COMEMORY_PORT")

@@ -23,7 +23,7 @@ from comemory.drift import (
 )
 from comemory.live import LiveCollection
 from comemory.ownership import marks_of, owner_marks, owner_text, standing
-from infra.provider.errors import ConflictError, ProviderError, TimedOutError
+from infra.provider.errors import ConflictError, ProviderError, TimedOutError, counted, unmarked
 from infra.provider.properties import (
     Properties,
     has_unknown,
@@ -46,9 +46,13 @@ class CollectionHandler:
         self._context = context
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
-        """Refuse invalid values, and changes that an existing collection cannot take."""
+        """Refuse invalid values, changes that an existing collection cannot take, and a new name while the old
+        collection cannot go.
+        """
         new, old = plain_map(request.new_inputs), plain_map(request.old_inputs)
         wrong = invalid(CollectionSpec, new)
+        if not wrong and not has_unknown(new.get("name")) and old.get("name") not in (None, new["name"]):
+            wrong = await self._why_not_replaced(old, new["name"])
         if not wrong and not has_unknown(new) and old.get("name") == new["name"]:
             changes = compare(CollectionSpec.model_validate(new), _live_of(old))
             wrong = [
@@ -157,15 +161,40 @@ class CollectionHandler:
         live = await rest.collection(name)
         if live is None:
             return
-        if standing(live.metadata, self._context.owner(request.urn)) == "foreign":
+        whose = standing(live.metadata, self._context.owner(request.urn))
+        if whose == "foreign":
             raise ProviderError(_foreign(live, rest.url))
-        if policy == "delete_if_empty" and (points := await rest.count(name)):
-            raise ProviderError(not_empty(name, points))
+        if live.metadata.get("deletion_policy") == "retain":
+            await self._context.log.info(
+                request.urn, f"collection {name} is left on the server (deletion_policy retain in its metadata)"
+            )
+            return
+        if (policy == "delete_if_empty" or whose == "unowned") and (points := await rest.count(name)):
+            raise ProviderError(not_empty(name, points) if whose == "ours" else unmarked(name, rest.url, points))
         try:
             await rest.delete_collection(name)
         except TimedOutError as error:
             if not await self._disappears(rest, name, request.timeout):
                 raise error from None
+
+    async def _why_not_replaced(self, old: Mapping[str, Any], name: str) -> list[protocol.CheckFailure]:
+        """Another name makes another collection, and then deletes the old one. Were that refused, Pulumi would try
+        again with every update, by a policy that the program can no longer change.
+        """
+        if old.get("deletion_policy", "delete_if_empty") != "delete_if_empty":
+            return []
+        points = 0
+        with contextlib.suppress(ProviderError):  # a server that does not answer stops the update by itself
+            rest = self._context.connection.rest()
+            points = await rest.count(old["name"]) if await rest.collection(old["name"]) else 0
+        if not points:
+            return []
+        reason = (
+            f"{old['name']} holds {counted(points)}, so it cannot be replaced by {name}: declare {name} under a "
+            f"resource name of its own, or set the deletion_policy of {old['name']} to 'retain' or 'delete' and "
+            "run up before"
+        )
+        return [protocol.CheckFailure("name", reason)]
 
     def _marks(self, urn: str, spec: CollectionSpec) -> dict[str, str]:
         return owner_marks(self._context.owner(urn), spec.deletion_policy)
@@ -247,8 +276,8 @@ class CollectionHandler:
 def not_empty(name: str, points: int) -> str:
     """Why nothing is deleted, and what to do."""
     return (
-        f"collection {name} holds {points} point{'s' if points != 1 else ''} and is not deleted; empty it, or set "
-        "deletion_policy to 'delete' (with its data) or 'retain' (leave it on the server) and run up before"
+        f"collection {name} holds {counted(points)} and is not deleted; empty it, or set deletion_policy to "
+        "'delete' (with its data) or 'retain' (leave it on the server) and run up before"
     )
 
 

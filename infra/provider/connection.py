@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from pulumi.provider.experimental.provider import CheckFailure
 
+from infra.address import key_problem, url_problem
 from infra.provider.errors import ProviderError
 from infra.provider.properties import UNKNOWN, has_unknown
 from infra.provider.rest import Rest
@@ -57,6 +57,10 @@ class Connection:
                     "no address of Qdrant is configured; run `pulumi config set qdrant:url http://localhost:6333`, "
                     "set QDRANT_URL, or pass url to the provider resource"
                 )
+            if problem := url_problem(self.url):
+                raise ProviderError(f"the address in qdrant:url or QDRANT_URL {problem}")
+            if self.api_key and (problem := key_problem(self.api_key)):
+                raise ProviderError(f"the key in qdrant:api_key or QDRANT_API_KEY {problem}")
             self._rest = Rest(self.url, self.api_key, self.timeout, self.tls_ca)
         return self._rest
 
@@ -65,8 +69,9 @@ def check_config(values: Mapping[str, Any]) -> list[CheckFailure]:
     """What is wrong with the provider's configuration; values that are not known yet are taken on trust."""
     wrong = [CheckFailure(key, "there is no such setting of the provider") for key in values if key not in _ALLOWED]
     url = values.get("url")
-    if url is not None and url is not UNKNOWN and (problem := _url_problem(url)):
-        wrong.append(CheckFailure("url", f"{url!r} {problem}; it should look like http://localhost:6333"))
+    # Pulumi prints the value of a property that a failure names, so these two are named in the text alone.
+    if url is not None and url is not UNKNOWN and (problem := url_problem(url)):
+        wrong.append(CheckFailure("", f"qdrant:url {problem}"))
     timeout = values.get("timeout")
     if timeout is not None and timeout is not UNKNOWN:
         try:
@@ -80,22 +85,10 @@ def check_config(values: Mapping[str, Any]) -> list[CheckFailure]:
         for key in ("api_key", "tls_ca", "owner")
         if values.get(key) is not None and values[key] is not UNKNOWN and not isinstance(values[key], str)
     ]
+    key = values.get("api_key")
+    if isinstance(key, str) and (problem := key_problem(key)):
+        wrong.append(CheckFailure("", f"qdrant:api_key {problem}"))
     return wrong
 
 
 _ALLOWED = frozenset({*KEYS, "version", "pluginDownloadURL"})
-
-
-def _url_problem(url: Any) -> str | None:
-    if not isinstance(url, str):
-        return "is not a text"
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        return f"is not a URL ({error})"
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return "is not an http or https URL"
-    if parts.username or parts.password:
-        return "carries a user name or password, which would be kept in plain text"
-    return None

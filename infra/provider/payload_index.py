@@ -11,7 +11,8 @@ from comemory.catalog import DeletionPolicy
 from comemory.drift import IndexRebuild, compare_index, observed
 from comemory.indexes import IndexSpec
 from comemory.live import LiveCollection, LiveIndex
-from infra.provider.errors import ProviderError
+from comemory.ownership import owner_text, standing
+from infra.provider.errors import ProviderError, counted, unmarked
 from infra.provider.properties import plain_map, to_properties, without_unknown
 from infra.provider.resource import Context, difference, invalid, validated
 from infra.provider.rest import Rest
@@ -134,14 +135,25 @@ class PayloadIndexHandler:
         if live is None or field not in live.indexes:
             return
         own = plain_map(request.properties).get("deletion_policy")
-        policy = own or live.metadata.get("deletion_policy") or "delete_if_empty"
+        whose = standing(live.metadata, self._context.owner(request.urn))
+        if own is None and whose == "foreign":
+            await self._context.log.warning(
+                request.urn,
+                f"index {field} of {collection} is left: the collection belongs to {owner_text(live.metadata)}",
+            )
+            return
+        stored = live.metadata.get("deletion_policy")
+        policy = own or (stored if whose == "ours" or stored == "retain" else None) or "delete_if_empty"
         if policy == "retain":
             await self._context.log.info(
                 request.urn, f"index {field} of {collection} is left (deletion_policy retain)"
             )
             return
         if policy == "delete_if_empty" and (points := await rest.count(collection)):
-            raise ProviderError(self._refusal(collection, field, points))
+            unsure = own is None and whose == "unowned"
+            raise ProviderError(
+                unmarked(collection, rest.url, points) if unsure else self._refusal(collection, field, points)
+            )
         await rest.delete_index(collection, field)
 
     def _refusal(self, collection: str, field: str, points: int) -> str:
@@ -149,10 +161,8 @@ class PayloadIndexHandler:
             return f"index {field} is kept with its collection {collection}"
         self._kept.add(collection)
         return (
-            f"collection {collection} holds {points} point{'s' if points != 1 else ''}, so neither it nor its "
-            f"index on {field} "
-            "is deleted; empty the collection, or set its deletion_policy to 'delete' (with its data) or "
-            "'retain' (leave it on "
+            f"collection {collection} holds {counted(points)}, so neither it nor its index on {field} is deleted; "
+            "empty the collection, or set its deletion_policy to 'delete' (with its data) or 'retain' (leave it on "
             f"the server), or that of the index on {field} to 'delete' (drop this index alone), and run up before"
         )
 

@@ -126,3 +126,54 @@ def test_a_collection_that_appears_without_an_answer_is_taken_as_created(
         assert made.ok, made.text
         assert proxy.seen("PUT", path) == requests
     assert qdrant.get_collection(collection_name).config.metadata["stack"] == "comemory/test"
+
+
+def test_what_may_be_another_ones_is_neither_deleted_nor_bared_of_its_indexes(deploy, qdrant, collection_name):
+    """With the strongest policy in the state: the collection was replaced, handed over, or told to stay."""
+    name = collection_name
+    stack = deploy()
+    stack.program = declared(name, deletion_policy="delete")
+    assert stack.up().ok
+    qdrant.upsert(name, [models.PointStruct(id=1, vector={"dense": [1, 0, 0, 0]})], wait=True)
+    none = dict.fromkeys(owner_marks("", ""))
+    for metadata, said in (
+        (none, "holds 1 point and not the marks of this stack"),
+        (none | owner_marks("comemory/other", "delete"), "belongs to stack comemory/other"),
+        (none | {"managed_by": "somebody"}, "belongs to an unnamed stack (managed by somebody)"),
+    ):
+        qdrant.update_collection(name, metadata=metadata)
+        refused = stack.destroy()
+        assert not refused.ok and said in refused.text, refused.text
+        assert qdrant.count(name).count == 1
+        assert "tags" in qdrant.get_collection(name).payload_schema
+
+    qdrant.update_collection(name, metadata=owner_marks("comemory/test", "retain"))
+    left = stack.destroy()
+    assert left.ok, left.text
+    assert qdrant.count(name).count == 1
+    assert "tags" in qdrant.get_collection(name).payload_schema
+
+
+def test_a_filled_collection_is_not_replaced_by_another_name_unless_its_policy_says_what_becomes_of_it(
+    deploy, qdrant, memory_name
+):
+    old, new = memory_name, memory_name.removesuffix("_v1") + "_v2"
+    stack = deploy()
+    stack.program = declared(old)
+    assert stack.up().ok
+    qdrant.upsert(old, [models.PointStruct(id=1, vector={"dense": [1, 0, 0, 0]})], wait=True)
+
+    stack.program = declared(new)
+    for refused in (stack.preview(), stack.up()):
+        assert not refused.ok
+        assert f"{old} holds 1 point, so it cannot be replaced by {new}" in refused.text, refused.text
+    assert not qdrant.collection_exists(new)
+
+    stack.program = declared(old, deletion_policy="retain")
+    assert stack.up().ok
+    stack.program = declared(new)
+    replaced = stack.up()
+    assert replaced.ok, replaced.text
+    assert qdrant.count(old).count == 1 and "tags" in qdrant.get_collection(old).payload_schema
+    assert qdrant.count(new).count == 0
+    assert set(stack.up().changes) == {"same"}

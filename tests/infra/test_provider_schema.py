@@ -8,7 +8,8 @@ import json
 import pytest
 
 from infra import resources
-from infra.provider.connection import KEYS, check_config
+from infra.provider.connection import KEYS, Connection, check_config
+from infra.provider.errors import ProviderError
 from infra.provider.properties import UNKNOWN
 from infra.provider.schema import COMMITTED, RESOURCES, schema, text, token
 
@@ -59,9 +60,13 @@ def test_every_reference_of_the_schema_leads_to_a_type():
 @pytest.mark.parametrize(
     ("values", "key", "said"),
     [
-        ({"url": "localhost:6333"}, "url", "is not an http or https URL"),
-        ({"url": "http://user:secret@host"}, "url", "carries a user name or password"),
-        ({"url": "http://host:port"}, "url", "is not a URL"),
+        ({"url": "localhost:6333"}, "", "qdrant:url should be an http or https URL"),
+        ({"url": "http://user:S3CRET@host"}, "", "qdrant:url carries a user name or password"),
+        ({"url": "http://host/?api-key=S3CRET"}, "", "qdrant:url carries a query"),
+        ({"url": "http://S3CRET:port"}, "", "qdrant:url should be an http or https URL"),
+        ({"api_key": "S3CRET\n"}, "", "qdrant:api_key begins or ends with a blank or a line break"),
+        ({"api_key": "S3CRET\x07x"}, "", "qdrant:api_key holds a character that cannot be sent"),
+        ({"api_key": "S3CRETключ"}, "", "qdrant:api_key holds a character that cannot be sent"),
         ({"timeout": "soon"}, "timeout", "'soon' is not a number of seconds above 0"),
         ({"timeout": 0}, "timeout", "0 is not a number of seconds above 0"),
         ({"api_key": 7}, "api_key", "must be a text, not int"),
@@ -71,6 +76,25 @@ def test_every_reference_of_the_schema_leads_to_a_type():
 def test_a_wrong_configuration_names_the_key(values, key, said):
     (failure,) = check_config(values)
     assert failure.property == key and said in failure.reason
+    assert "S3CRET" not in failure.reason
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"QDRANT_URL": "http://user:S3CRET@host"}, "the address in qdrant:url or QDRANT_URL carries a user name"),
+        (
+            {"QDRANT_URL": "http://host", "QDRANT_API_KEY": "S3CRET\n"},
+            "the key in qdrant:api_key or QDRANT_API_KEY begins or ends with",
+        ),
+    ],
+)
+def test_what_the_environment_says_is_checked_as_well(monkeypatch, variables, said):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ProviderError, match=said) as told:
+        Connection.from_config({}).rest()
+    assert "S3CRET" not in str(told.value)
 
 
 def test_a_configuration_that_is_not_known_yet_is_taken_on_trust():

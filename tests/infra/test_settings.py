@@ -74,7 +74,15 @@ def test_all_errors_are_told_at_once() -> None:
 
 @pytest.mark.parametrize(
     "endpoint",
-    [{"api_key": 17171717}, {"url": "http://u:17171717@host"}, "17171717", {"api_key": {"x": "17171717"}}],
+    [
+        {"api_key": 17171717},
+        {"url": "http://u:17171717@host"},
+        {"url": "http://host?api_key=17171717"},
+        "17171717",
+        {"api_key": {"x": "17171717"}},
+        {"api_key": "17171717\n"},
+        {"api_key": "17171717ключ"},
+    ],
 )
 def test_an_error_holds_no_secret(endpoint: object) -> None:
     with pytest.raises(ConfigurationError) as caught:
