@@ -27,9 +27,9 @@ def show(place: Workplace, server: Server, collections: Sequence[str]) -> None:
     if server.embedded:
         print(f"data and log   {place.shown(place.endpoint)}")
     print("\nnext:")
-    steps = [('make ask Q="when does a point expire?" AS=agt_helion', "ask as one agent, see what it may read")]
+    steps = [] if server.embedded else [("make sample", "load the sample memory into this server")]
+    steps += [('make ask Q="when does a point expire?" AS=agt_helion', "ask as one agent, see what it may read")]
     steps += [("make questions", "three questions, each asked by two agents")] if server.embedded else []
-    steps += [] if server.embedded else [("make sample", "load the sample memory into this server")]
     steps += [
         ("make preview", f"what `pulumi up` would change (edit {place.configuration.name})"),
         (_by_hand(place, server), "the ordinary command line on the same state"),

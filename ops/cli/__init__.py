@@ -12,14 +12,18 @@ import sys
 import traceback
 from pathlib import Path
 
-from ops.cli.app import app
 from ops.errors import OpsError, SettingsError
 
 
 def main() -> None:
     """Run the command line; an error is one sentence on stderr, never a traceback."""
     try:
+        # Imported here, since the library may be installed without what the command line needs.
+        from ops.cli.app import app  # noqa: PLC0415
+
         app(prog_name="comemory")
+    except ModuleNotFoundError as error:
+        _tell(f"the package {error.name} is not installed; the command line needs: pip install 'comemory[ops]'", 2)
     except SettingsError as error:
         _tell(str(error), 2)
     except OpsError as error:

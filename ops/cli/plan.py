@@ -61,7 +61,9 @@ def plan(
 def _changes(settings: Settings, file: Path | None, only: str | None) -> tuple[list[dict[str, Any]], list[str]]:
     file = file or settings.collections.declared
     if file is None:
-        raise SettingsError("Nothing is declared: give --declared FILE or set collections.declared.")
+        raise SettingsError(
+            "Nothing is declared: give --declared FILE (such as Pulumi.<stack>.yaml) or set collections.declared."
+        )
     declared = read_declared(file)
     if only is not None:
         declared = tuple(one for one in declared if only in (one.spec.name, one.alias))

@@ -369,3 +369,15 @@ def quiet_logging() -> Iterator[None]:
     yield
     logging.getLogger().handlers, logging.getLogger().level = before
     structlog.reset_defaults()
+
+
+def test_without_its_packages_the_command_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError(name='typer')")
+    done = subprocess.run(
+        [sys.executable, "-m", "ops", "doctor"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "typer is not installed" in done.stderr
+    assert "pip install 'comemory[ops]'" in done.stderr
+    assert "Traceback" not in done.stderr
