@@ -81,11 +81,6 @@ def main() -> int:
         return 1
     host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
     url = f"http://{host}:{listener.getsockname()[1]}"
-    print(  # noqa: T201
-        f"embedded Qdrant endpoint for a laptop and for tests, not for production: {url}, data in {store.folder}, "
-        f"{'with' if keys.required else 'without'} keys",
-        flush=True,
-    )
     if not _loopback(arguments.host):
         risk = "" if keys.required else f" and without a key (set {API_KEY})"
         print(  # noqa: T201
@@ -93,6 +88,11 @@ def main() -> int:
             file=sys.stderr,
             flush=True,
         )
+    print(  # noqa: T201
+        f"embedded Qdrant endpoint for a laptop and for tests, not for production: {url}, data in {store.folder}, "
+        f"{'with' if keys.required else 'without'} keys",
+        flush=True,
+    )
     config = uvicorn.Config(
         create_app(store, keys), log_level="warning", access_log=False, timeout_graceful_shutdown=10
     )

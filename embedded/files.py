@@ -41,6 +41,17 @@ def read_json(path: Path) -> Any:
     return orjson.loads(path.read_bytes())
 
 
+def free_bytes(folder: Path) -> int:
+    """How much room the file system of a folder has for this process."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def size_of(folder: Path) -> int:
+    """How much room the files in a folder take; those with holes less than their length."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
+
+
 _MARKER = "embedded-endpoint.json"
 _FORMAT = {"format": 1, "written_by": "Co-Memory Ops, embedded Qdrant endpoint"}
 

@@ -79,15 +79,19 @@ class Copy:
         """Load it in the place of the (closed) shard and apply what it missed; the shard that serves now."""
         folder = self._folder
         (folder / SHARD).rename(folder / _REPLACED)
-        self._path.rename(folder / SHARD)
-        sync_folder(folder)
-        shard = engine.EdgeShard.load(str(folder / SHARD))
-        for operation in missed:
-            try:
-                shard.update(operation)
-            except Exception:  # noqa: S112 (it was refused the first time as well, and counted)
-                continue
-        shard.flush()
+        try:
+            self._path.rename(folder / SHARD)
+            sync_folder(folder)
+            shard = engine.EdgeShard.load(str(folder / SHARD))
+            for operation in missed:
+                try:
+                    shard.update(operation)
+                except Exception:  # noqa: S112 (it was refused the first time as well, and counted)
+                    continue
+            shard.flush()
+        except BaseException:
+            recover(folder)  # else the next write would go to a copy that the next start throws away
+            raise
         (folder / _REPLACED).rename(folder / _DONE)
         sync_folder(folder)
         shutil.rmtree(folder / _DONE, ignore_errors=True)

@@ -21,8 +21,8 @@ import qdrant_edge as engine
 
 from embedded import optimize, settings
 from embedded.convert import to_json
-from embedded.errors import NotFound, WrongInput, engine_errors
-from embedded.files import Counter, FolderLock, read_json, sync_folder, write_json
+from embedded.errors import ApiError, NotFound, WrongInput, engine_errors
+from embedded.files import Counter, FolderLock, free_bytes, read_json, size_of, sync_folder, write_json
 
 Result = TypeVar("Result")
 Update = engine.UpdateOperation
@@ -33,6 +33,8 @@ OPTIMIZE_SHARE = 0.2
 OPTIMIZE_QUIET_SECONDS = 10.0
 # A copy that misses more than this is given up: somebody is loading data.
 _MISSED_AT_MOST = 500
+# The engine writes to mapped files, and a page that finds no room ends the process with no word.
+RESERVED_BYTES = 64 * 2**20
 logger = logging.getLogger(__name__)
 
 
@@ -66,6 +68,7 @@ class Collection:
     def create(cls, folder: Path, name: str, config: dict[str, Any]) -> Collection:
         """Make the folder, the shard and, last, the file that says the collection is there."""
         edge = settings.edge_config(config)
+        require_room(folder.parent)
         folder.mkdir(parents=True)
         try:
             with engine_errors():
@@ -129,6 +132,7 @@ class Collection:
 
     def update(self, *operations: engine.UpdateOperation, points: int = 1) -> int:
         """Apply operations in order, which write about so many points; the number of the last one."""
+        require_room(self.folder)
         with self.lock:
             shard = self.shard
             number = 0
@@ -202,10 +206,12 @@ class Collection:
         with self.lock:
             if self.deleted:
                 return False
+            self._touched = 0
+            # The copy, and what the process that optimizes it writes anew.
+            require_room(self.folder, 2 * size_of(self.folder / "shard"))
             self.shard.flush()
             copy = self._copy = optimize.Copy(self.folder)
             self._missed = []
-            self._touched = 0
             config = self.config
         try:
             changed = copy.optimize(config)
@@ -245,6 +251,17 @@ class Collection:
             sync_folder(self.folder)
             self.close()
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def require_room(folder: Path, more: int = 0) -> None:
+    """Refuse what would fill the disk, as a server does; reading goes on."""
+    free, needed = free_bytes(folder), RESERVED_BYTES + more
+    if free < needed:
+        raise ApiError(
+            500,
+            f"Service internal error: No space left on device: {free >> 20} MB are free and {needed >> 20} MB are "
+            f"needed in {folder}",
+        )
 
 
 def described(schema: Any) -> dict[str, Any]:

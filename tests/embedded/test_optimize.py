@@ -12,6 +12,7 @@ import qdrant_edge as engine
 from qdrant_client.http import models
 
 from embedded import optimize, settings, storage
+from embedded.errors import ApiError
 from embedded.storage import Collection
 
 pytestmark = pytest.mark.embedded_only("works on a collection's folder")
@@ -116,6 +117,38 @@ def test_until_the_copy_is_complete_the_shard_it_replaces_counts(collection: Col
     opened = Collection.open(folder)
     assert contents(opened) == before
     assert sorted(p.name for p in folder.iterdir()) == ["collection.json", "operations", "shard"]
+
+
+def test_a_copy_that_cannot_take_the_place_leaves_the_shard_in_it(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+):
+    before = contents(collection)
+
+    def fails(_: Path) -> None:
+        monkeypatch.undo()
+        raise OSError("no room")
+
+    monkeypatch.setattr(optimize, "sync_folder", fails)
+    with pytest.raises(OSError, match="no room"):
+        collection.optimize()
+    number = collection.update(Update.upsert_points([point(8_000, "later")]))
+    collection.close()
+    assert contents(Collection.open(collection.folder)) == before | {8_000: ({"tag": "later"}, number)}
+
+
+def test_a_full_disk_is_said_before_it_is_full(collection: Collection, monkeypatch: pytest.MonkeyPatch):
+    before = contents(collection)
+    monkeypatch.setattr(storage, "free_bytes", lambda _: storage.RESERVED_BYTES)
+    collection.update(Update.delete_points([]))
+    with pytest.raises(ApiError, match="No space left on device: 64 MB are free and"):
+        collection.optimize()
+    monkeypatch.setattr(storage, "free_bytes", lambda _: storage.RESERVED_BYTES - 1)
+    with pytest.raises(ApiError, match="No space left on device"):
+        collection.update(Update.delete_points([1_500]))
+    with pytest.raises(ApiError, match="No space left on device"):
+        Collection.create(collection.folder.parent / "another", "another", collection.config)
+    assert not (collection.folder.parent / "another").exists()
+    assert contents(collection) == before
 
 
 def test_it_begins_when_much_was_written_and_then_nothing(collection: Collection, monkeypatch: pytest.MonkeyPatch):
