@@ -266,7 +266,13 @@ def _job_json(state: JobState) -> dict[str, Any]:
     report = None
     if state.last_report is not None:
         report = state.last_report.to_json()
-        report |= {"rows": report["rows"][:STATUS_ROWS], "rows_omitted": max(0, len(report["rows"]) - STATUS_ROWS)}
+        rows, problems = report["rows"], report["problems"]
+        report |= {
+            "rows": rows[:STATUS_ROWS],
+            "rows_omitted": max(0, len(rows) - STATUS_ROWS),
+            "problems": problems[:STATUS_ROWS],
+            "details": _shortened(report["details"]),
+        }
     return {
         "running": state.running,
         "started": _time(state.started),
@@ -281,6 +287,13 @@ def _job_json(state: JobState) -> dict[str, Any]:
         "retries": state.retries,
         "last_report": report,
     }
+
+
+def _shortened(value: Any) -> Any:
+    """Details without what is longer than the rows: there may be one item per tenant and scope."""
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in list(value.items())[:STATUS_ROWS]}
+    return [_shortened(item) for item in value[:STATUS_ROWS]] if isinstance(value, list | tuple) else value
 
 
 def _ever_worked(state: JobState) -> bool:

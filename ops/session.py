@@ -166,11 +166,21 @@ class Session:
         except orjson.JSONDecodeError:
             decoded = answer.text
         if answer.is_success:
-            return decoded["result"] if isinstance(decoded, dict) and "result" in decoded else decoded
+            return self._result(decoded, method, path)
         return self._refuse(answer.status_code, decoded, method, path, collection)
 
+    def _result(self, decoded: Json, method: str, path: str) -> Json:
+        # All of Qdrant's answers have a result but the one that says who answers.
+        if isinstance(decoded, dict):
+            found = decoded.get("result", decoded if path == "/" and "version" in decoded else None)
+            if found is not None:
+                return found
+        raise Refused(
+            f"What answers {method} {path} at {self.url} is not Qdrant's REST API; check the settings' qdrant.url."
+        )
+
     def _refuse(self, status: int, decoded: Json, method: str, path: str, collection: str) -> NoReturn:
-        said = decoded["status"]["error"] if isinstance(decoded, dict) and "status" in decoded else str(decoded)
+        said = _said(decoded)
         missing = _MISSING_INDEX.search(said)
         if missing:
             raise IndexRequired(collection, next(field for field in missing.groups() if field))
@@ -361,7 +371,15 @@ def _filter(condition: models.Filter | None) -> dict[str, Any]:
     return {"filter": condition.model_dump(mode="json", exclude_none=True, by_alias=True)}
 
 
+def _said(decoded: Json) -> str:
+    """The error of an answer: Qdrant's own, or the begin of what something in front of it wrote, on one line."""
+    status = decoded.get("status") if isinstance(decoded, dict) else None
+    if isinstance(status, dict) and "error" in status:
+        return str(status["error"])
+    return " ".join(str(decoded).split())[:200] or "no text"
+
+
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, when the server named them; a date is not worth parsing for a back-off."""
     value = headers.get("retry-after", "")
-    return min(float(value), 60.0) if value.isdigit() else None
+    return min(float(value), 60.0) if value.isdecimal() else None

@@ -11,6 +11,7 @@ import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
@@ -26,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableVariable
 
 from comemory.naming import CollectionName
 from ops.errors import SettingsError
@@ -50,10 +52,23 @@ def _zone(name: str) -> str:
     return name
 
 
+def _address(url: str) -> str:
+    try:
+        port = urlsplit(url).port
+    except ValueError as error:
+        raise ValueError(f"it is no address: {error}") from None
+    if port == 0:
+        raise ValueError("it is no address: port 0")
+    return url
+
+
 def _readable(value: object) -> object:
     """The environment has texts only: `90` is seconds there too; `90s`, `15m`, `36h` and `7d` are for people."""
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())) is not None:
-        return timedelta(**{_UNITS[match[2] or "s"]: float(match[1])})
+        try:
+            return timedelta(**{_UNITS[match[2] or "s"]: float(match[1])})
+        except OverflowError:
+            raise ValueError("it is longer than a duration can be") from None
     return value
 
 
@@ -114,7 +129,9 @@ class _DeletingJob(_Job):
 class QdrantSettings(_Section):
     """Where Qdrant is, and how patient to be with it."""
 
-    url: str = Field("http://127.0.0.1:6333", pattern=r"^https?://[^/@\s]+/?$", description="The REST endpoint.")
+    url: Annotated[str, AfterValidator(_address)] = Field(
+        "http://127.0.0.1:6333", pattern=r"^https?://[^/@\s]+/?$", description="The REST endpoint."
+    )
     api_key: SecretStr | None = Field(
         None, description="The API key. Prefer `api_key_file`: a file is not seen in a process list."
     )
@@ -290,6 +307,8 @@ def load(path: Path | None = None) -> Settings:
         where = f"{path} and the environment" if path else "the environment"
         faults = "\n".join(f"  {_key(fault['loc'])}: {fault['msg']}" for fault in error.errors(include_input=False))
         raise SettingsError(f"The settings in {where} are not usable:\n{faults}") from None
+    except UnreadableVariable as error:
+        raise SettingsError(f"The settings in the environment are not usable: {error}.") from None
 
 
 def read_secret(value: SecretStr | None, file: Path | None, name: str) -> SecretStr | None:
@@ -299,14 +318,26 @@ def read_secret(value: SecretStr | None, file: Path | None, name: str) -> Secret
         SettingsError: the file cannot be read or is empty.
     """
     if file is None:
+        if value is not None and not _sendable(value.get_secret_value()):
+            raise SettingsError(f"{name}: {_UNSENDABLE}")
         return value
     try:
-        text = file.read_text(encoding="utf-8").strip()
+        text = file.read_bytes().decode("utf-8", errors="replace").strip()
     except OSError as error:
         raise SettingsError(f"{name}_file: cannot read {file}: {error.strerror}.") from None
     if not text:
         raise SettingsError(f"{name}_file: {file} is empty; it must hold the secret.")
+    if not _sendable(text):
+        raise SettingsError(f"{name}_file: {file}: {_UNSENDABLE}")
     return SecretStr(text)
+
+
+_UNSENDABLE = "a secret is one line of printable ASCII characters, and this is not."
+
+
+def _sendable(secret: str) -> bool:
+    """Whether it can stand in a header; the error of a library that refuses it would show it."""
+    return secret.isascii() and secret.isprintable() and secret == secret.strip()
 
 
 def _refuse_unknown_variables() -> None:
@@ -325,6 +356,8 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"Cannot read the settings file {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The settings file {path} is not text in UTF-8.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -335,6 +368,8 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise SettingsError(f"The settings file {path} must hold keys and values, not a {type(values).__name__}.")
+    if odd := [key for key in values if not isinstance(key, str)]:
+        raise SettingsError(f"The settings file {path} has the key {odd[0]!r}, which is no name of a setting.")
     return values
 
 

@@ -6,7 +6,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pydantic import SecretStr
+
 from ops.budget import Budget
+from ops.errors import SettingsError
 from ops.jobs.audit import AuditJob
 from ops.jobs.base import Context, Job, Progress, Selection
 from ops.jobs.census import CensusJob
@@ -67,9 +70,22 @@ def connect(settings: Settings, *, stop: threading.Event | None = None, retry_fo
         SettingsError: the file of the API key or of the certificate authorities cannot be read.
     """
     qdrant = settings.qdrant
+    key = read_secret(qdrant.api_key, qdrant.api_key_file, "qdrant.api_key")
+    try:
+        return _session(settings, key, stop, retry_for)
+    except OSError as error:  # ssl.SSLError is one
+        raise SettingsError(
+            f"qdrant.ca_file: cannot use {qdrant.ca_file}: {error.strerror or 'it holds no certificates'}."
+        ) from None
+
+
+def _session(
+    settings: Settings, key: SecretStr | None, stop: threading.Event | None, retry_for: float | None
+) -> Session:
+    qdrant = settings.qdrant
     return Session(
         qdrant.url,
-        api_key=read_secret(qdrant.api_key, qdrant.api_key_file, "qdrant.api_key"),
+        api_key=key,
         timeout=qdrant.timeout,
         ca=None if qdrant.ca_file is None else str(qdrant.ca_file),
         retry_for=qdrant.retry_for if retry_for is None else retry_for,

@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from ops.errors import SettingsError
+from ops.jobs.registry import connect
 from ops.settings import Settings, load, read_secret
 
 
@@ -101,4 +102,40 @@ def test_a_duration_is_read_from_the_environment(text: str, means: float, monkey
 def test_what_is_no_duration_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMEMORY_TTL__GRACE", text)
     with pytest.raises(SettingsError, match=r"ttl\.grace"):
+        load()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"abc\ndef", "ключ".encode(), b"\xff\xfe\x00", b"a\x00b"],
+    ids=["two lines", "no ASCII", "binary", "NUL"],
+)
+def test_a_secret_that_no_header_can_hold_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(content)
+    with pytest.raises(SettingsError, match="one line of printable ASCII") as refused:
+        read_secret(None, file, "qdrant.api_key")
+    assert "abc" not in str(refused.value)
+    with pytest.raises(SettingsError, match=r"qdrant\.api_key:") as refused:
+        read_secret(SecretStr("abc\ndef"), None, "qdrant.api_key")
+    assert "abc" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"1: 2\n", b"ttl: {grace: 9999999999d}\n", b"qdrant: {url: 'http://[::1'}"]
+)
+def test_a_file_that_libraries_stumble_over_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_bytes(content)
+    with pytest.raises(SettingsError):
+        load(file)
+
+
+def test_a_variable_that_is_no_json_and_a_missing_authority_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SettingsError, match=r"qdrant\.ca_file"):
+        connect(Settings(qdrant={"ca_file": tmp_path / "none.pem"}))
+    monkeypatch.setenv("COMEMORY_TTL__SCHEDULE", "{bad")
+    with pytest.raises(SettingsError, match="ttl"):
         load()
