@@ -18,6 +18,7 @@ from pulumi.automation.events import EngineEvent, OpType
 
 from infra.program import program
 from tools.errors import StepError
+from tools.locks import forget_dead
 from tools.workplace import STACK, Workplace
 
 PROJECT = "comemory"
@@ -51,6 +52,8 @@ class LocalStack:
         # It goes before the passphrase file, and may belong to another project of this shell.
         os.environ.pop("PULUMI_CONFIG_PASSPHRASE", None)
         os.environ.update(workplace.pulumi_environment())
+        if forget_dead(workplace.state):
+            print("    the last run was killed: its lock on the stack is taken away", flush=True)
         try:
             self._stack = automation.create_or_select_stack(
                 STACK,
