@@ -133,7 +133,11 @@ def _client(url: str) -> QdrantClient:
     # A key that stays on this machine needs no TLS; for any other address the client's warning is right.
     if urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}:
         warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
-    return QdrantClient(url=url, api_key=os.environ.get("QDRANT_API_KEY"), timeout=30, check_compatibility=False)
+    key = os.environ.get("QDRANT_API_KEY")
+    if key and not (key.isascii() and key.isprintable() and key == key.strip()):
+        # Sent all the same, it would be printed in the client's own error.
+        raise LookupError("QDRANT_API_KEY holds a line break, a blank or another character that no key has")
+    return QdrantClient(url=url, api_key=key, timeout=30, check_compatibility=False)
 
 
 def _console() -> Console:

@@ -42,11 +42,15 @@ class LocalEndpoint:
 
     def running(self) -> Running | None:
         """The endpoint if it runs, whoever started it in this checkout."""
-        try:
-            pid, url = int(self._pid.read_text()), self._ready.read_text().strip()
-        except (OSError, ValueError):
-            return None
-        return Running(url, pid) if url and self._is_ours(pid) else None
+        # The endpoint writes its own number into its folder: a start that was cut short left no other trace.
+        for file in (self._pid, self.data / "lock"):
+            try:
+                pid, url = int(file.read_text()), self._ready.read_text().strip()
+            except (OSError, ValueError):
+                continue
+            if url and self._is_ours(pid):
+                return Running(url, pid)
+        return None
 
     def start(self, port: int, *, port_given: bool) -> tuple[Running, bool]:
         """Start it, or find it running; the second value tells whether it was started now.

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from qdrant_client import QdrantClient
@@ -84,3 +88,15 @@ def test_every_question_is_about_principals_and_passages_that_exist() -> None:
         assert question.finds in ID_OF
         assert {question.asker, *question.hidden_from} <= people().keys()
     assert sum(question.demo is not None for question in questions()) == 3
+
+
+@pytest.mark.parametrize("ending", ["\n", " ", "ключ", "\x07"])
+def test_a_key_that_cannot_be_sent_is_not_shown(ending: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sample", "ask", "--as", "agt_helion", "--", "when"],
+        env={**os.environ, "QDRANT_API_KEY": f"S3CRET{ending}", "QDRANT_URL": "http://127.0.0.1:9"},
+        cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: QDRANT_API_KEY holds")
+    assert "S3CRET" not in done.stdout + done.stderr
