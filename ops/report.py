@@ -40,7 +40,8 @@ class JobReport:
     """The result of one run.
 
     `rows` say what was found (in a dry run) or what was done; `handled` counts points changed, `skipped` those
-    found but left alone, `batches`, `requests` and `retries` what it took. `stopped` says why a run ended early.
+    found but left alone, `batches`, `requests` and `retries` what it took. `collections` counts those that were
+    gone through, also where there was nothing to do. `stopped` says why a run ended early.
     """
 
     job: str
@@ -49,6 +50,7 @@ class JobReport:
     finished: datetime | None = None
     rows: list[Row] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    collections: int = 0
     handled: int = 0
     skipped: int = 0
     batches: int = 0
@@ -65,7 +67,7 @@ class JobReport:
     @property
     def outcome(self) -> Outcome:
         """`failed` when nothing could be done, `partial` when something was left, else `success`."""
-        if self.problems and not self.rows and not self.handled:
+        if self.problems and not (self.collections or self.rows or self.handled):
             return "failed"
         return "partial" if self.problems or self.stopped else "success"
 
@@ -78,6 +80,7 @@ class JobReport:
             "outcome": self.outcome,
             "started": _time(self.started),
             "finished": _time(self.finished),
+            "collections": self.collections,
             "found": self.found,
             "handled": self.handled,
             "skipped": self.skipped,

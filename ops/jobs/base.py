@@ -103,8 +103,9 @@ def collections_of(context: Context, report: JobReport) -> Iterator[str]:
 
 @contextmanager
 def collection_errors(collection: str, report: JobReport) -> Iterator[None]:
-    """Turn what one collection did into a problem of the report."""
+    """Count a collection that was gone through; turn what it did otherwise into a problem of the report."""
     try:
         yield
+        report.collections += 1
     except OpsError as error:
         report.problems.append(Problem(collection, str(error)))

@@ -71,6 +71,7 @@ class CensusJob:
             self._one(collector, target, report, previous, runs)
         for name in collections_of(context, report):
             target = replace(target, collection=name, now=context.now())
+            before = len(report.problems)
             try:
                 for number, collector in enumerate(self._collectors):
                     context.progress(Progress(name, collector.name, number, len(self._collectors)))
@@ -79,6 +80,7 @@ class CensusJob:
                 for key in [key for key in runs if key[1] == name]:
                     del runs[key]
                 report.problems.append(Problem(name, str(gone)))
+            report.collections += len(report.problems) == before
 
     def _one(self, collector: Collector, target: Target, report: JobReport, previous: Snapshot, runs: Runs) -> None:
         key = (collector.name, target.collection)

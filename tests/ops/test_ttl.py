@@ -305,6 +305,9 @@ def test_a_missing_index_is_named_and_the_others_go_on(qdrant: QdrantClient, poi
         report = points.run(TtlJob(), include=[points.name, other.name])
         assert [(one.collection, "'created_at'" in one.message) for one in report.problems] == [(other.name, True)]
         assert (points.ids(), other.ids()) == (set(), {1})
+        again = points.run(TtlJob(), include=[points.name, other.name])
+        assert (again.found, again.collections, again.outcome) == (0, 1, "partial"), "one was gone through"
+        assert points.run(TtlJob(), include=[other.name]).outcome == "failed"
     with memory(qdrant, points.url, without=["ttl_days"]) as other:
         assert "'ttl_days'" in points.run(TtlJob(), include=[other.name]).problems[0].message
 
