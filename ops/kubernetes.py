@@ -8,6 +8,7 @@ decided on, so that of two who try at once one is refused (409).
 from __future__ import annotations
 
 import os
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ class KubernetesLease:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{api.namespace}/leases"
         self._http = httpx.Client(
             base_url=api.url,
-            verify=str(api.ca_file) if api.ca_file is not None else True,
+            verify=ssl.create_default_context(cafile=api.ca_file) if api.ca_file is not None else True,
             timeout=max(1.0, duration / 6),
         )
 

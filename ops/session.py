@@ -8,6 +8,7 @@ filter of `comemory` is sent as it is.
 from __future__ import annotations
 
 import re
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ class Session:
             base_url=self.url,
             headers=headers,
             timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
-            verify=ca if ca is not None else True,
+            verify=ssl.create_default_context(cafile=ca) if ca is not None else True,
             limits=httpx.Limits(max_connections=8, max_keepalive_connections=8),
         )
 
