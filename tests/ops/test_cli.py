@@ -138,8 +138,8 @@ def test_json_is_all_that_stdout_gets(run: Run, collection: str) -> None:
     found = json.loads(out)
     assert code == 4
     assert found.keys() == {
-        "format", "job", "dry_run", "outcome", "started", "finished", "found", "handled", "skipped", "batches",
-        "requests", "retries", "stopped", "rows", "problems", "details",
+        "format", "job", "dry_run", "outcome", "started", "finished", "collections", "found", "handled", "skipped",
+        "batches", "requests", "retries", "stopped", "rows", "problems", "details",
     }  # fmt: skip
     assert (found["format"], found["job"], found["dry_run"], found["found"]) == (1, "ttl", True, 3)
     (row,) = found["rows"]
