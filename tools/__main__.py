@@ -12,7 +12,8 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from tools import daemon, down, jobs, report
 from tools.errors import StepError
-from tools.pulumi_cli import CliError, ensure, language_plugin, version_of
+from tools.fetching import ToolError
+from tools.pulumi_cli import ensure, language_plugin, version_of
 from tools.server import Server, choose
 from tools.stack import LocalStack
 from tools.workplace import Workplace
@@ -133,7 +134,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with place.lock():
             STEPS[arguments[0]](place)
-    except (StepError, CliError) as error:
+    except (StepError, ToolError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except UnexpectedResponse as error:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tools import pulumi_cli
-from tools.pulumi_cli import VERSION, CliError, cache_folder, ensure, find, language_plugin, suits, version_of
+from tools.fetching import ToolError
+from tools.pulumi_cli import VERSION, cache_folder, ensure, find, language_plugin, suits, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -128,14 +129,14 @@ def test_the_release_archive_goes_before_a_build(bin_folder: Path, releases: Pat
 
 def test_an_archive_that_does_not_agree_with_its_checksum_is_refused(bin_folder: Path, releases: Path) -> None:
     release(releases, VERSION, tampered=True)
-    with pytest.raises(CliError, match="SHA-256"):
+    with pytest.raises(ToolError, match="SHA-256"):
         ensure(lambda _: None)
     assert find() is None
 
 
 def test_an_archive_with_another_version_is_not_kept(bin_folder: Path, releases: Path) -> None:
     release(releases, "3.1.0")
-    with pytest.raises(CliError, match=r"version 3\.1\.0, not"):
+    with pytest.raises(ToolError, match=r"version 3\.1\.0, not"):
         ensure(lambda _: None)
     assert not (cache_folder() / VERSION).exists()
 
@@ -165,14 +166,14 @@ def test_without_a_release_it_is_built_and_told(bin_folder: Path, releases: Path
 
 def test_a_failing_build_says_why_and_leaves_nothing(bin_folder: Path, releases: Path) -> None:
     script(bin_folder / "go", 'echo "no space left on device" >&2; exit 1')
-    with pytest.raises(CliError, match="no space left on device") as caught:
+    with pytest.raises(ToolError, match="no space left on device") as caught:
         ensure(lambda _: None)
     assert "What to do" in str(caught.value)
     assert not list(cache_folder().glob("[!.]*"))
 
 
 def test_without_go_the_error_says_what_to_install(bin_folder: Path, releases: Path) -> None:
-    with pytest.raises(CliError, match=r"no `go` on PATH.*\n?.*https://go\.dev/dl/"):
+    with pytest.raises(ToolError, match=r"no `go` on PATH.*\n?.*https://go\.dev/dl/"):
         ensure(lambda _: None)
 
 
