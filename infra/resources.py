@@ -25,7 +25,7 @@ from comemory.catalog import (
 )
 from comemory.indexes import IndexSpec, IndexType, StemmerSpec, StopwordsSpec
 
-__all__ = ["Alias", "Collection", "PayloadIndex", "Provider"]
+__all__ = ["AccessToken", "Alias", "ApiKey", "ClusterGuard", "Collection", "PayloadIndex", "Provider"]
 
 
 def _plain(value: Any) -> Any:
@@ -220,3 +220,110 @@ class Alias(pulumi.CustomResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("qdrant:index:Alias", resource_name, _given(name=name, collection=collection), opts)
+
+
+class AccessToken(pulumi.CustomResource):
+    """A JSON Web Token for one purpose, signed with the server's API key; the server needs `service.jwt_rbac`.
+
+    Give `collections` (name to `r` or `rw`) or `access` (`r` or `m`, for everything); a token without either
+    would have full rights and is refused. The first update within `renew_before_days` of its end makes it anew.
+    Both the key and the token are encrypted in the state.
+    """
+
+    token: pulumi.Output[str]
+    """The token (secret), sent as the header `api-key` or as bearer token."""
+    expires_at: pulumi.Output[str]
+    """When the server takes it no longer, RFC 3339."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        collections: Mapping[str, pulumi.Input[str]] | pulumi.Output[Mapping[str, str]] | None = None,
+        access: pulumi.Input[str] | None = None,
+        api_key: pulumi.Input[str] | None = None,
+        valid_days: pulumi.Input[float] | None = None,
+        renew_before_days: pulumi.Input[float] | None = None,
+        subject: pulumi.Input[str] | None = None,
+        value_exists: Mapping[str, Any] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        properties = _given(
+            collections=collections,
+            access=access,
+            api_key=pulumi.Output.secret(api_key) if api_key is not None else None,
+            valid_days=valid_days,
+            renew_before_days=renew_before_days,
+            subject=subject,
+            value_exists=value_exists,
+        )
+        secret = pulumi.ResourceOptions(additional_secret_outputs=["token", "api_key"])
+        super().__init__(
+            "qdrant:index:AccessToken",
+            resource_name,
+            {**properties, "token": None, "expires_at": None},
+            pulumi.ResourceOptions.merge(secret, opts),
+        )
+
+
+class ApiKey(pulumi.CustomResource):
+    """A random key of 256 bits, encrypted in the state; another `generation` makes another key in its place."""
+
+    value: pulumi.Output[str]
+    """The key (secret)."""
+    fingerprint: pulumi.Output[str]
+    """Beginning of the key's SHA-256: no secret, and another one for another key."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        generation: pulumi.Input[int] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        secret = pulumi.ResourceOptions(additional_secret_outputs=["value"])
+        super().__init__(
+            "qdrant:index:ApiKey",
+            resource_name,
+            {**_given(generation=generation), "value": None, "fingerprint": None},
+            pulumi.ResourceOptions.merge(secret, opts),
+        )
+
+
+class ClusterGuard(pulumi.CustomResource):
+    """Remembers what a cluster on Kubernetes was last made with; refuses what would lose data.
+
+    It touches no server. Let the cluster's objects depend on it, so that a refusal comes before any change.
+    """
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        name: pulumi.Input[str],
+        namespace: pulumi.Input[str],
+        replicas: pulumi.Input[int],
+        version: pulumi.Input[str],
+        storage_size: pulumi.Input[str],
+        storage_class: pulumi.Input[str] | None = None,
+        snapshots_size: pulumi.Input[str] | None = None,
+        snapshots_class: pulumi.Input[str] | None = None,
+        peer_tls: pulumi.Input[bool] | None = None,
+        allow_scale_down: pulumi.Input[bool] | None = None,
+        allow_version_jump: pulumi.Input[bool] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        properties = _given(
+            name=name,
+            namespace=namespace,
+            replicas=replicas,
+            version=version,
+            storage_size=storage_size,
+            storage_class=storage_class,
+            snapshots_size=snapshots_size,
+            snapshots_class=snapshots_class,
+            peer_tls=peer_tls,
+            allow_scale_down=allow_scale_down,
+            allow_version_jump=allow_version_jump,
+        )
+        super().__init__("qdrant:index:ClusterGuard", resource_name, properties, opts)

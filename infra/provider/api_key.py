@@ -54,8 +54,8 @@ class ApiKeyHandler:
         """Nothing outside the state can have changed it."""
         if not plain_map(request.properties).get("value"):
             raise ProviderError(
-                "a generated key cannot be imported: only the state that made it holds it; put a key of your own in "
-                "a Secret and name that"
+                "a generated key cannot be imported: only the state that made it holds it; put a key of your own "
+                "in a Secret and name that"
             )
         return protocol.ReadResponse(request.resource_id, dict(request.properties), dict(request.inputs))
 

@@ -1,8 +1,8 @@
-"""The resource `ClusterGuard`: remembers what a cluster on Kubernetes was last made with, and refuses what would lose
-data or what Kubernetes could not do, in a preview already and before anything else is touched.
+"""The resource `ClusterGuard`: remembers what a cluster on Kubernetes was last made with.
 
-Kubernetes itself would take fewer replicas without a word, and refuses changes of a StatefulSet's volumes with a list
-of fields. Here each refusal is one sentence with what to do instead.
+It refuses what would lose data or what Kubernetes could not do, in a preview already and before anything else is
+touched. Kubernetes itself would take fewer replicas without a word, and refuses changes of a StatefulSet's volumes
+with a list of fields. Here each refusal is one sentence with what to do instead.
 """
 
 from __future__ import annotations
@@ -133,8 +133,9 @@ def _pods(cluster: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Itera
         leaving = f"pod {replicas}" if before - replicas == 1 else f"pods {replicas} to {before - 1}"
         yield (
             "replicas",
-            f"{cluster}: {before} replicas cannot become {replicas}: the shards on {leaving} would be out of reach; "
-            "move them to the other pods and remove the peers from the cluster first, then set allow_scale_down",
+            f"{cluster}: {before} replicas cannot become {replicas}: the shards on {leaving} would be out of "
+            "reach; move them to the other pods and remove the peers from the cluster first, then set "
+            "allow_scale_down",
         )
     # Peers with and without TLS cannot talk, and a pod that reaches no peer does not become ready.
     if before > 1 and new.get("peer_tls") is not None and bool(new["peer_tls"]) != bool(old.get("peer_tls")):

@@ -13,7 +13,10 @@ from typing import Any
 
 from comemory.catalog import CollectionSpec
 from comemory.specs import Spec
+from infra.provider.access_token import AccessTokenHandler, AccessTokenSpec
 from infra.provider.alias import AliasHandler, AliasSpec
+from infra.provider.api_key import ApiKeyHandler, ApiKeySpec
+from infra.provider.cluster_guard import ClusterGuardHandler, ClusterGuardSpec
 from infra.provider.collection import CollectionHandler
 from infra.provider.connection import DEFAULT_TIMEOUT_SECONDS
 from infra.provider.payload_index import PayloadIndexHandler, PayloadIndexSpec
@@ -54,6 +57,16 @@ _OWNER = {
     "deletion_policy.",
 }
 
+_TOKEN = {
+    "token": {"type": "string", "secret": True, "description": "The token, sent as `api-key` or bearer token."},
+    "expires_at": {"type": "string", "description": "When the server takes it no longer, RFC 3339."},
+}
+
+_KEY = {
+    "value": {"type": "string", "secret": True, "description": "The key."},
+    "fingerprint": {"type": "string", "description": "Beginning of the key's SHA-256; it changes with the key."},
+}
+
 RESOURCES: dict[str, tuple[type[Spec], type, dict[str, Any], str]] = {
     "Collection": (
         CollectionSpec,
@@ -75,6 +88,26 @@ RESOURCES: dict[str, tuple[type[Spec], type, dict[str, Any], str]] = {
         {},
         "Another name for a collection. Its id is the alias. Another collection moves it in one step.",
     ),
+    "ApiKey": (
+        ApiKeySpec,
+        ApiKeyHandler,
+        _KEY,
+        "A random key, secret in the state, the same until its generation is raised.",
+    ),
+    "ClusterGuard": (
+        ClusterGuardSpec,
+        ClusterGuardHandler,
+        {},
+        "Remembers what a cluster on Kubernetes was last made with, and refuses what would lose data or cannot be "
+        "done. It touches no server.",
+    ),
+    "AccessToken": (
+        AccessTokenSpec,
+        AccessTokenHandler,
+        _TOKEN,
+        "A JSON Web Token that the server takes in place of a key (it needs service.jwt_rbac). A token always has "
+        "an access claim, is secret, and is made anew before it ends.",
+    ),
 }
 """Per resource: the model of its inputs, what handles it, what it has beyond its inputs, and its description."""
 
@@ -93,6 +126,8 @@ def schema() -> dict[str, Any]:
         for type_name, definition in described.get("$defs", {}).items():
             types[token(type_name)] = _object(definition)
         inputs = _object(described)
+        if "api_key" in inputs["properties"]:
+            inputs["properties"]["api_key"]["secret"] = True
         resources[token(name)] = {
             "description": description,
             "inputProperties": inputs["properties"],
@@ -103,7 +138,7 @@ def schema() -> dict[str, Any]:
     return {
         "name": PACKAGE,
         "version": VERSION,
-        "description": "Collections, payload indexes and aliases of Qdrant.",
+        "description": "Collections, payload indexes, aliases and access tokens of Qdrant.",
         "config": {"variables": _CONFIG},
         "provider": {"inputProperties": _CONFIG, "properties": {}},
         "types": types,
