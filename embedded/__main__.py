@@ -13,7 +13,7 @@ import uvicorn
 
 from embedded.app import create_app
 from embedded.files import FolderError
-from embedded.keys import API_KEY, READ_ONLY_API_KEY, Keys
+from embedded.keys import API_KEY, JWT_RBAC, READ_ONLY_API_KEY, Keys
 from embedded.storage import Store
 
 
@@ -21,7 +21,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m embedded",
         description="A Qdrant REST endpoint on the embedded engine, for a laptop and for tests.",
-        epilog=f"Keys are read from the environment: {API_KEY} and {READ_ONLY_API_KEY}.",
+        epilog=f"Keys are read from the environment: {API_KEY}, {READ_ONLY_API_KEY}; {JWT_RBAC}=true takes tokens.",
     )
     parser.add_argument("--path", type=Path, required=True, help="folder of the data, made if it is not there")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from embedded.errors import ApiError, refusal
-from embedded.keys import Keys, Unauthorized
+from embedded.keys import Keys, Refused, Unauthorized
 from embedded.metrics import Metrics
 from embedded.routes import table
 from embedded.routes.base import Bare, Call, Route, Text
@@ -87,15 +87,17 @@ class Endpoint:
 
     async def _respond(self, request: Request, path: str) -> Response:
         try:
-            access = self._keys.access(path, request.headers)
+            rights = self._keys.rights(path, request.headers)
         except Unauthorized as error:
             return Response(str(error), 401, media_type="text/plain; charset=utf-8")
+        except Refused as error:
+            return Response(str(error), 403, media_type="text/plain; charset=utf-8")
         found = self._router.find(request.method, path)
         if found is None:
             return Response(status_code=404)
         route, names = found
         body = await request.body()
-        call = Call(self._store, self._metrics, access, names, request.query_params, body)
+        call = Call(self._store, self._metrics, rights, names, request.query_params, body)
         began = time.perf_counter()
         response = await run_in_threadpool(self._handle, route, call, began)
         self._metrics.observe(route, response.status_code, time.perf_counter() - began)

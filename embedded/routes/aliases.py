@@ -21,7 +21,7 @@ def _rows(aliases: dict[str, str], collection: str | None = None) -> dict[str, A
 
 
 def _all(call: Call) -> dict[str, Any]:
-    return _rows(call.store.aliases)
+    return _rows({alias: name for alias, name in call.store.aliases.items() if call.rights.to(name)})
 
 
 def _of_collection(call: Call) -> dict[str, Any]:

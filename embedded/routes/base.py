@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from embedded.errors import Forbidden, FormatError, Unsupported
-from embedded.keys import Access
+from embedded.keys import Access, Rights
 from embedded.parse import load_json, parse
 from embedded.storage import Collection, Store
 
@@ -31,6 +31,16 @@ def _refuse_shard_keys(data: dict[str, Any]) -> None:
                 _refuse_shard_keys(operation)
 
 
+def _looked_up(value: Any) -> Iterator[str]:
+    """The other collections that a query takes vectors from, at any depth."""
+    if isinstance(value, dict):
+        found = value.get("lookup_from")
+        if isinstance(found, dict) and isinstance(found.get("collection"), str):
+            yield found["collection"]
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _looked_up(inner)
+
+
 def _listed(data: dict[str, Any], field: str) -> list[dict[str, Any]]:
     rows = data.get(field)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
@@ -42,7 +52,7 @@ class Call:
 
     store: Store
     metrics: Metrics
-    access: Access
+    rights: Rights
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes
@@ -59,6 +69,9 @@ class Call:
         if not isinstance(value, dict):
             raise FormatError("invalid type: expected an object", self.body)
         _refuse_shard_keys(value)
+        if self.rights.scoped and b'"lookup_from"' in self.body:
+            for name in _looked_up(value):
+                self.see(name)
         return value
 
     def parse(self, model: type[Model], untagged: str = "") -> Model:
@@ -67,16 +80,31 @@ class Call:
 
     def collection(self, access: Access = Access.READ) -> Collection:
         """The collection in the path, provided the caller may do this to it."""
+        self.see(self.name)
         collection = self.store.get(self.name)
-        if self.access < access:
+        if self.rights.to(self.name) < access:
+            if self.rights.scoped and access == Access.MANAGE:
+                raise Forbidden("Manage access for this operation is required")
             verb = "Write" if access == Access.WRITE else "Manage"
             raise Forbidden(f"{verb} access to collection `{collection.name}` is required")
         return collection
 
+    def see(self, name: str) -> None:
+        """Refuse a caller whose token does not name the collection; an alias is another name."""
+        if self.rights.to(name) == Access.NONE:
+            raise Forbidden(f"Access to collection {name} is required")
+
     def manage(self) -> None:
         """Refuse a caller who may not change what collections there are."""
-        if self.access < Access.MANAGE:
+        if self.rights.scoped:
+            raise Forbidden("Global access is required")
+        if self.rights.everything < Access.MANAGE:
             raise Forbidden("Global manage access is required")
+
+    def everything(self) -> None:
+        """Refuse a caller who may not read what is about the whole server."""
+        if self.rights.scoped:
+            raise Forbidden("Global access is required")
 
     @property
     def wait(self) -> bool:

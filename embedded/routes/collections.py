@@ -26,10 +26,11 @@ def _valid_name(name: str) -> None:
 
 
 def _list(call: Call) -> dict[str, Any]:
-    return {"collections": [{"name": name} for name in sorted(call.store.collections)]}
+    return {"collections": [{"name": name} for name in sorted(call.store.collections) if call.rights.to(name)]}
 
 
 def _exists(call: Call) -> dict[str, Any]:
+    call.see(call.name)
     return {"exists": call.name in call.store.collections or call.name in call.store.aliases}
 
 

@@ -24,14 +24,17 @@ def _ready(_: Call) -> Text:
 
 
 def _metrics(call: Call) -> Text:
+    call.everything()
     return Text(call.metrics.render(call.store), "text/plain; version=0.0.4; charset=utf-8")
 
 
-def _cluster(_: Call) -> dict[str, Any]:
+def _cluster(call: Call) -> dict[str, Any]:
+    call.everything()
     return {"status": "disabled"}
 
 
 def _telemetry(call: Call) -> dict[str, Any]:
+    call.everything()
     return {
         "id": "embedded",
         "app": {"name": "qdrant-embedded", "version": VERSION, "startup": call.metrics.started.isoformat()},
@@ -40,13 +43,16 @@ def _telemetry(call: Call) -> dict[str, Any]:
     }
 
 
-def _issues(_: Call) -> dict[str, Any]:
+def _issues(call: Call) -> dict[str, Any]:
+    call.everything()
     return {"issues": []}
 
 
 def _snapshots(call: Call) -> list[Any]:
     if "name" in call.path:
         call.collection()
+    else:
+        call.everything()
     return []
 
 

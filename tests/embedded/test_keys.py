@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from embedded.keys import Access, Keys, Unauthorized
+from embedded.keys import Access, Keys, Rights, Unauthorized
 
 pytestmark = pytest.mark.embedded_only("starts an endpoint with keys")
 BOTH = Keys("the-admin-key", "the-reader-key")
@@ -24,10 +24,10 @@ def keyed(start_endpoint: Callable[..., Any]) -> Any:
 
 
 def test_a_key_gives_what_it_is_for():
-    assert BOTH.access("/collections", {"api-key": "the-admin-key"}) == Access.MANAGE
-    assert BOTH.access("/collections", {"authorization": "bearer the-admin-key"}) == Access.MANAGE
-    assert BOTH.access("/collections", {"api-key": "the-reader-key"}) == Access.READ
-    assert Keys().access("/collections", {}) == Access.MANAGE
+    assert BOTH.rights("/collections", {"api-key": "the-admin-key"}) == Rights(Access.MANAGE)
+    assert BOTH.rights("/collections", {"authorization": "bearer the-admin-key"}) == Rights(Access.MANAGE)
+    assert BOTH.rights("/collections", {"api-key": "the-reader-key"}) == Rights(Access.READ)
+    assert Keys().rights("/collections", {}) == Rights(Access.MANAGE)
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def test_a_key_gives_what_it_is_for():
 )
 def test_no_key_or_a_wrong_one_is_refused(headers: dict[str, str]):
     with pytest.raises(Unauthorized):
-        BOTH.access("/collections", headers)
+        BOTH.rights("/collections", headers)
 
 
 def test_a_key_that_is_not_ascii_is_refused_and_breaks_nothing():
     with pytest.raises(Unauthorized):
-        BOTH.access("/collections", {"api-key": "ключ"})
+        BOTH.rights("/collections", {"api-key": "ключ"})
 
 
 def test_a_key_is_not_in_the_text_of_its_holder():
