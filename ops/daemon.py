@@ -18,6 +18,7 @@ from ops import lease as leases
 from ops import logs, signals
 from ops.errors import OpsError
 from ops.exposition import Exposition
+from ops.files import read_secret
 from ops.http import HttpServer, application
 from ops.jobs import registry
 from ops.jobs.base import Progress, utc_now
@@ -26,7 +27,7 @@ from ops.probe import Probe
 from ops.report import JobReport
 from ops.results import JobState, Results
 from ops.schedule import Timed, Timetable
-from ops.settings import Settings, read_secret
+from ops.settings import Settings
 from ops.snapshot import SnapshotStore
 
 PROBE_SECONDS = 5.0

@@ -15,7 +15,7 @@ from comemory.catalog import PAYLOAD_INDEXES
 from comemory.drift import IndexMissing, IndexUnexpected, compare_indexes
 from comemory.live import LiveCollection
 from ops.errors import OpsError, Unauthorized
-from ops.jobs.base import utc_now
+from ops.jobs.base import looked_after, utc_now
 from ops.session import Session
 from ops.settings import Settings
 
@@ -61,13 +61,13 @@ def examine(settings: Settings, session: Session, *, now: Callable[[], datetime]
     yield _clock(session, now)
     try:
         there = session.collections()
+        names = looked_after(session, settings.collections)
     except OpsError as error:
         yield Check(
             "key: read", "failed", str(error), "Put a valid key in the file that qdrant.api_key_file names."
         )
         return
     yield Check("key: read", "ok", "collections can be listed")
-    names = [name for name in there if settings.collections.ours(name)]
     yield _write(session, names)
     if not names:
         yield Check(

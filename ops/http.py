@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import os
 import socket
-import ssl
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from ops.errors import OpsError, SettingsError
+from ops.errors import OpsError
+from ops.files import check_certificate
 from ops.settings import HttpSettings
 
 Endpoint = Callable[[Request], Response]
@@ -94,6 +94,7 @@ class HttpServer:
     """
 
     def __init__(self, settings: HttpSettings, app: Starlette) -> None:
+        check_certificate(settings.tls_certificate, settings.tls_key)
         secure = settings.tls_certificate is not None
         config = uvicorn.Config(
             app,
@@ -105,13 +106,7 @@ class HttpServer:
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        try:
-            config.load()
-        except (OSError, ssl.SSLError) as error:
-            raise SettingsError(
-                f"http.tls_certificate, http.tls_key: cannot use {settings.tls_certificate} with "
-                f"{settings.tls_key}: {error.strerror or error}."
-            ) from None
+        config.load()
         self._socket = _bind(settings.host, settings.port)
         port = self._socket.getsockname()[1]
         host = f"[{settings.host}]" if ":" in settings.host else settings.host

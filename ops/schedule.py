@@ -24,6 +24,7 @@ from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 from apscheduler.util import undefined
 
+from ops import cron
 from ops.settings import Schedule
 
 CLOCK_TOLERANCE = 1.0
@@ -43,7 +44,7 @@ def trigger_of(schedule: Schedule) -> CronTrigger | IntervalTrigger | None:
     """The schedule as an APScheduler trigger; None when it names no time."""
     jitter = schedule.jitter.total_seconds() or None
     if schedule.cron is not None:
-        trigger = CronTrigger.from_crontab(schedule.cron, timezone=schedule.zone)
+        trigger = cron.trigger(schedule.cron, schedule.zone)
         trigger.jitter = jitter
         return trigger
     if schedule.every is not None:

@@ -1,4 +1,5 @@
-"""The settings of the daemon and the command line: one YAML file, the environment over it, secrets from files.
+"""The settings of the daemon and the command line, as types. `ops.settings_source` reads them, and `ops.files`
+what they name.
 
 Every field has a default and a description; `docs/settings.md` is made from them. A key that is not known is
 refused, since a misspelt limit would otherwise be no limit at all.
@@ -6,76 +7,20 @@ refused, since a misspelt limit would otherwise be no limit at all.
 
 from __future__ import annotations
 
-import os
-import re
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Literal, Self
 
-import yaml
-from apscheduler.triggers.cron import CronTrigger
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-from pydantic_settings import SettingsError as UnreadableVariable
 
 from comemory.naming import CollectionName
-from ops.errors import SettingsError
+from ops.values import Address, CronTime, Duration, ZoneName
 
 ENVIRONMENT_PREFIX = "COMEMORY_"
 DuplicatePolicy = Literal["source", "content"]
 Scope = Literal["docs", "messages", "memory", "artifacts", "signals"]
-
-
-def _cron(expression: str) -> str:
-    CronTrigger.from_crontab(expression)
-    return expression
-
-
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ValueError(
-            f"'{name}' is not a time zone of the IANA database, such as 'Europe/Kyiv' or 'UTC'"
-        ) from None
-    return name
-
-
-def _address(url: str) -> str:
-    try:
-        port = urlsplit(url).port
-    except ValueError as error:
-        raise ValueError(f"it is no address: {error}") from None
-    if port == 0:
-        raise ValueError("it is no address: port 0")
-    return url
-
-
-def _readable(value: object) -> object:
-    """The environment has texts only: `90` is seconds there too; `90s`, `15m`, `36h` and `7d` are for people."""
-    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())) is not None:
-        try:
-            return timedelta(**{_UNITS[match[2] or "s"]: float(match[1])})
-        except OverflowError:
-            raise ValueError("it is longer than a duration can be") from None
-    return value
-
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([dhms]?)", re.ASCII)
-_UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-Duration = Annotated[timedelta, BeforeValidator(_readable)]
-"""A duration: `7d`, `36h`, `15m`, `90s`, a number of seconds, or ISO 8601 such as `P7D`."""
 
 
 class _Section(BaseModel):
@@ -85,14 +30,16 @@ class _Section(BaseModel):
 class Schedule(_Section):
     """When a job runs: `cron` (five fields) or `every`; neither means only when asked for."""
 
-    cron: Annotated[str, AfterValidator(_cron)] | None = Field(
-        None, description="Five cron fields, such as `15 3 * * *`."
+    cron: CronTime | None = Field(
+        None,
+        description="Five cron fields, such as `15 3 * * *`; of a day and a weekday (0 is Sunday, or `sun`) both "
+        "must hold.",
     )
     every: Duration | None = Field(None, gt=timedelta(0), description="An interval, such as `15m`.")
     jitter: Duration = Field(
         timedelta(0), ge=timedelta(0), description="A run starts at a random moment up to this much later."
     )
-    zone: Annotated[str, AfterValidator(_zone)] = Field("UTC", description="The time zone of `cron`.")
+    zone: ZoneName = Field("UTC", description="The time zone of `cron`.")
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
@@ -129,7 +76,7 @@ class _DeletingJob(_Job):
 class QdrantSettings(_Section):
     """Where Qdrant is, and how patient to be with it."""
 
-    url: Annotated[str, AfterValidator(_address)] = Field(
+    url: Address = Field(
         "http://127.0.0.1:6333", pattern=r"^https?://[^/@\s]+/?$", description="The REST endpoint."
     )
     api_key: SecretStr | None = Field(
@@ -145,16 +92,28 @@ class CollectionsSettings(_Section):
     """Which collections are looked after. Others on the same server are never touched."""
 
     include: tuple[str, ...] = Field(
-        (), description="Names looked after; empty: every collection named `cm_<type>_<dim>_v<version>`."
+        (),
+        description="Names, or aliases, looked after; empty: every collection named `cm_<type>_<dim>_v<version>`.",
     )
-    exclude: tuple[str, ...] = Field((), description="Names left alone although they are included.")
+    exclude: tuple[str, ...] = Field((), description="Names, or aliases, left alone although they are included.")
     types: tuple[str, ...] = Field(("text", "code", "mm"), description="The types that a collection name may have.")
     declared: Path | None = Field(
         None, description="A YAML list of declared collections, as in the stack; drift is measured against it."
     )
 
+    def followed(self, aliases: Mapping[str, str]) -> Self:
+        """The same with each alias replaced by the collection that it names, as `ours` needs it.
+
+        Args:
+            aliases: Alias to collection, as the server has them now.
+        """
+        include, exclude = (
+            tuple(aliases.get(name, name) for name in names) for names in (self.include, self.exclude)
+        )
+        return self.model_copy(update={"include": include, "exclude": exclude})
+
     def ours(self, name: str) -> bool:
-        """Whether a collection of this name is looked after."""
+        """Whether a collection of this name (no alias) is looked after."""
         if name in self.exclude:
             return False
         if self.include:
@@ -289,89 +248,3 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment goes over the file, which is handed in as arguments."""
         return env_settings, init_settings
-
-
-def load(path: Path | None = None) -> Settings:
-    """Read the settings from a YAML file (or `COMEMORY_SETTINGS`, or none) and the environment.
-
-    Raises:
-        SettingsError: naming each key that is wrong, its value's fault, and the file it stands in.
-    """
-    if path is None and (named := os.environ.get("COMEMORY_SETTINGS")):
-        path = Path(named)
-    values = {} if path is None else _read_yaml(path)
-    _refuse_unknown_variables()
-    try:
-        return Settings(**values)
-    except ValidationError as error:
-        where = f"{path} and the environment" if path else "the environment"
-        faults = "\n".join(f"  {_key(fault['loc'])}: {fault['msg']}" for fault in error.errors(include_input=False))
-        raise SettingsError(f"The settings in {where} are not usable:\n{faults}") from None
-    except UnreadableVariable as error:
-        raise SettingsError(f"The settings in the environment are not usable: {error}.") from None
-
-
-def read_secret(value: SecretStr | None, file: Path | None, name: str) -> SecretStr | None:
-    """The secret itself, or what its file holds; None when neither is set.
-
-    Raises:
-        SettingsError: the file cannot be read or is empty.
-    """
-    if file is None:
-        if value is not None and not _sendable(value.get_secret_value()):
-            raise SettingsError(f"{name}: {_UNSENDABLE}")
-        return value
-    try:
-        text = file.read_bytes().decode("utf-8", errors="replace").strip()
-    except OSError as error:
-        raise SettingsError(f"{name}_file: cannot read {file}: {error.strerror}.") from None
-    if not text:
-        raise SettingsError(f"{name}_file: {file} is empty; it must hold the secret.")
-    if not _sendable(text):
-        raise SettingsError(f"{name}_file: {file}: {_UNSENDABLE}")
-    return SecretStr(text)
-
-
-_UNSENDABLE = "a secret is one line of printable ASCII characters, and this is not."
-
-
-def _sendable(secret: str) -> bool:
-    """Whether it can stand in a header; the error of a library that refuses it would show it."""
-    return secret.isascii() and secret.isprintable() and secret == secret.strip()
-
-
-def _refuse_unknown_variables() -> None:
-    """A misspelt section in the environment would be ignored by the settings source; it is a fault all the same."""
-    for name in os.environ:
-        section, nested, _ = name.removeprefix(ENVIRONMENT_PREFIX).partition("__")
-        if name.startswith(ENVIRONMENT_PREFIX) and nested and section.lower() not in Settings.model_fields:
-            raise SettingsError(
-                f"The environment variable {name} names no setting: there is no section '{section.lower()}'. "
-                f"Sections are {', '.join(Settings.model_fields)}."
-            )
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"Cannot read the settings file {path}: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"The settings file {path} is not text in UTF-8.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise SettingsError(
-            f"The settings file {path} is not YAML{line}: {getattr(error, 'problem', error)}."
-        ) from None
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise SettingsError(f"The settings file {path} must hold keys and values, not a {type(values).__name__}.")
-    if odd := [key for key in values if not isinstance(key, str)]:
-        raise SettingsError(f"The settings file {path} has the key {odd[0]!r}, which is no name of a setting.")
-    return values
-
-
-def _key(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location) or "(all)"

@@ -7,7 +7,8 @@ import os
 from ops import logs
 from ops.cli import output
 from ops.jobs import registry
-from ops.settings import LogSettings, load
+from ops.settings import LogSettings
+from ops.settings_source import load
 from ops.snapshot import SnapshotStore
 from tools.daemon import settings_of
 from tools.errors import StepError

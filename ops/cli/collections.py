@@ -7,6 +7,7 @@ from typing import Any
 from comemory.live import LiveCollection
 from ops.cli import output
 from ops.cli.options import AsJson, SettingsFile, read_settings
+from ops.jobs.base import looked_after
 from ops.jobs.registry import connect
 
 
@@ -15,13 +16,14 @@ def collections(settings_file: SettingsFile = None, as_json: AsJson = False) -> 
     settings = read_settings(settings_file)
     with connect(settings) as session:
         aliases = session.aliases()
+        ours = looked_after(session, settings.collections)
         found: list[dict[str, Any]] = []
         for name in session.collections():
             live = LiveCollection.from_rest(name, session.collection(name))
             found.append(
                 {
                     "name": name,
-                    "looked_after": settings.collections.ours(name),
+                    "looked_after": name in ours,
                     "points": live.points,
                     "status": live.status,
                     "vectors": {

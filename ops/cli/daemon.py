@@ -10,8 +10,9 @@ import typer
 from ops import logs
 from ops.cli.options import SettingsFile
 from ops.daemon import Daemon
+from ops.files import read_secret
 from ops.jobs.registry import daemon_jobs
-from ops.settings import load, read_secret
+from ops.settings_source import load
 from ops.snapshot import SnapshotStore
 
 ReadyFile = Annotated[

@@ -11,8 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from ops import logs
 from ops.errors import SettingsError
+from ops.files import read_secret
 from ops.jobs.base import Selection
-from ops.settings import Duration, LogSettings, Settings, load, read_secret
+from ops.settings import LogSettings, Settings
+from ops.settings_source import load
+from ops.values import Duration
 
 SettingsFile = Annotated[
     Path | None,

@@ -14,6 +14,7 @@ from ops.cli import output
 from ops.cli.options import AsJson, Collection, SettingsFile, read_settings
 from ops.declared import drift, read_declared, undeclared
 from ops.errors import SettingsError
+from ops.jobs.base import looked_after
 from ops.jobs.registry import connect
 from ops.session import Session
 from ops.settings import Settings
@@ -71,8 +72,8 @@ def _changes(settings: Settings, file: Path | None, only: str | None) -> tuple[l
             raise SettingsError(f"--collection: '{only}' is not declared in {file}.")
     with connect(settings) as session:
         names, aliases = session.collections(), session.aliases()
+        ours = [] if only is not None else looked_after(session, settings.collections)
         changes = [change for one in declared for change in _of_one(one, session, names, aliases)]
-    ours = [] if only is not None else [name for name in names if settings.collections.ours(name)]
     return changes, undeclared(declared, ours)
 
 

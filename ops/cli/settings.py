@@ -13,17 +13,17 @@ from pydantic import BaseModel
 
 from ops.cli import output
 from ops.cli.options import AsJson, SettingsFile
-from ops.settings import ENVIRONMENT_PREFIX, load, read_secret
+from ops.files import check_files
+from ops.settings import ENVIRONMENT_PREFIX
+from ops.settings_source import load
 
 app = typer.Typer(no_args_is_help=True, help="Check and show the settings.")
 
 
 @app.command()
 def check(settings_file: SettingsFile = None) -> None:
-    """Say whether the settings can be used, and what is wrong with them if not (exit code 2)."""
-    settings = load(settings_file)
-    read_secret(settings.qdrant.api_key, settings.qdrant.api_key_file, "qdrant.api_key")
-    read_secret(None, settings.http.token_file, "http.token")
+    """Say whether the settings and the files they name can be used, and what is wrong if not (exit code 2)."""
+    check_files(load(settings_file))
     output.console().print("The settings can be used.", markup=False)
 
 

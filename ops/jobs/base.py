@@ -12,7 +12,7 @@ from ops.budget import Budget
 from ops.errors import OpsError
 from ops.report import JobReport, Problem
 from ops.session import Session
-from ops.settings import Settings
+from ops.settings import CollectionsSettings, Settings
 
 
 def utc_now() -> datetime:
@@ -77,23 +77,30 @@ def reporting(name: str, context: Context) -> Iterator[JobReport]:
         report.retries = traffic.retries - retries
 
 
+def looked_after(session: Session, settings: CollectionsSettings) -> list[str]:
+    """The names of the collections on the server that the settings look after; aliases are followed, once."""
+    names = session.collections()
+    if {*settings.include, *settings.exclude} - {*names}:
+        settings = settings.followed(session.aliases())
+    return [name for name in names if settings.ours(name)]
+
+
 def collections_of(context: Context, report: JobReport) -> Iterator[str]:
     """The collections a run is about, while the budget lasts: those the settings look after, or the one selected.
 
     Errors raised while one is worked on belong in `collection_errors`, so that the next one is still done.
     """
     wanted = context.selection.collection
-    names = context.session.collections()
+    names = looked_after(context.session, context.settings.collections)
     if wanted is not None:
         wanted = context.session.aliases().get(wanted, wanted)
-        if wanted not in names or not context.settings.collections.ours(wanted):
-            why = "is not on the server" if wanted not in names else "is not one the settings look after"
+        if wanted not in names:
+            there = wanted in context.session.collections()
+            why = "is not one the settings look after" if there else "is not on the server"
             report.problems.append(Problem(wanted, f"Collection '{wanted}' {why}; nothing was done to it."))
             return
         names = [wanted]
     for name in names:
-        if not context.settings.collections.ours(name):
-            continue
         if report.stopped is None:
             report.stopped = context.budget.exhausted()
         if report.stopped is not None:

@@ -6,10 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pydantic import SecretStr
-
 from ops.budget import Budget
-from ops.errors import SettingsError
+from ops.files import check_authorities, read_secret
 from ops.jobs.audit import AuditJob
 from ops.jobs.base import Context, Job, Progress, Selection
 from ops.jobs.census import CensusJob
@@ -18,7 +16,7 @@ from ops.jobs.dedup_state import DedupState
 from ops.jobs.ttl import TtlJob
 from ops.report import JobReport
 from ops.session import Session
-from ops.settings import Schedule, Settings, read_secret
+from ops.settings import Schedule, Settings
 from ops.snapshot import SnapshotStore
 
 
@@ -71,18 +69,7 @@ def connect(settings: Settings, *, stop: threading.Event | None = None, retry_fo
     """
     qdrant = settings.qdrant
     key = read_secret(qdrant.api_key, qdrant.api_key_file, "qdrant.api_key")
-    try:
-        return _session(settings, key, stop, retry_for)
-    except OSError as error:  # ssl.SSLError is one
-        raise SettingsError(
-            f"qdrant.ca_file: cannot use {qdrant.ca_file}: {error.strerror or 'it holds no certificates'}."
-        ) from None
-
-
-def _session(
-    settings: Settings, key: SecretStr | None, stop: threading.Event | None, retry_for: float | None
-) -> Session:
-    qdrant = settings.qdrant
+    check_authorities(qdrant.ca_file)
     return Session(
         qdrant.url,
         api_key=key,

@@ -97,5 +97,5 @@ def test_tls(serve: Serve, tmp_path: Path) -> None:
     trusted = ssl.create_default_context(cafile=str(certificate))
     assert httpx.get(url + "/healthz", verify=trusted).text == "ok\n"
     certificate.write_text("no certificate")
-    with pytest.raises(SettingsError, match=r"http\.tls_certificate, http\.tls_key: cannot use"):
+    with pytest.raises(SettingsError, match=r"http\.tls_certificate: .* holds no certificates in PEM"):
         serve(HttpSettings(port=0, tls_certificate=certificate, tls_key=key))

@@ -18,7 +18,7 @@ from ops.jobs.base import Context, Progress, reporting
 from ops.jobs.registry import Registered
 from ops.kubernetes import ApiServer, KubernetesLease
 from ops.report import JobReport, Row
-from ops.settings import load
+from ops.settings_source import load
 from ops.snapshot import SnapshotStore
 
 
