@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 
@@ -20,9 +20,13 @@ from comemory.indexes import PAYLOAD_INDEXES
 from comemory.naming import DEFAULT_TYPES, CollectionName
 from comemory.specs import Spec
 from infra.address import key_problem, url_problem
+from infra.components.qdrant_cluster.settings import Name, QdrantClusterSettings
+from infra.replication import replication_problems
 
 NAMESPACE = "comemory"
 DEFAULT_PORT = 6333
+TEXTS = frozenset({"cluster_stack"})
+"""Keys whose value is a plain text."""
 
 
 class ConfigurationError(Exception):
@@ -89,6 +93,24 @@ DEFAULT_COLLECTIONS = (
 )
 
 
+class NamespaceSettings(Spec):
+    """The namespace of Kubernetes that cluster, daemon and monitoring live in."""
+
+    name: Name = Field("comemory", description="Name of the namespace.")
+    create: bool = Field(
+        True,
+        description="Make it. It then goes with the stack, unless volumes were asked to stay. False: it is there.",
+    )
+    pod_security: Literal["restricted", "baseline", "privileged"] = Field(
+        "restricted", description="Pod Security standard that a namespace made here enforces on every pod."
+    )
+    labels: dict[str, str] = Field({}, description="Further labels of a namespace made here.")
+
+    def all_labels(self) -> dict[str, str]:
+        """The labels of a namespace made here."""
+        return {"pod-security.kubernetes.io/enforce": self.pod_security, **self.labels}
+
+
 class StackSettings(Spec):
     """All that a stack can say under `comemory:`."""
 
@@ -98,7 +120,20 @@ class StackSettings(Spec):
     )
     collections: tuple[CollectionSettings, ...] = Field(
         DEFAULT_COLLECTIONS,
-        description="The collections. Default: `cm_text_1024_v1`, `cm_code_768_v1` and `cm_mm_512_v1`.",
+        description="The collections. Default: `cm_text_1024_v1`, `cm_code_768_v1` and `cm_mm_512_v1`. An empty "
+        "list for a stack that is the cluster alone.",
+    )
+    namespace: NamespaceSettings = Field(
+        NamespaceSettings(), description="The namespace, where `cluster` is given."
+    )
+    cluster: QdrantClusterSettings | None = Field(
+        None, description="A Qdrant cluster on Kubernetes. Default: none; Qdrant is at `endpoint`."
+    )
+    cluster_stack: str | None = Field(
+        None,
+        pattern=r"^[^/\s]+/[^/\s]+/[^/\s]+$",
+        description="Stack that made the cluster, `organization/project/stack`, where this stack is not the one. "
+        "Address, key and authority are taken from its outputs.",
     )
 
     def resolved(self) -> tuple[Declared, ...]:
@@ -106,7 +141,7 @@ class StackSettings(Spec):
 
         Raises ConfigurationError, one line per key, where a collection contradicts itself or another.
         """
-        problems = [*self._names(), *self._aliases()]
+        problems = [*self._names(), *self._aliases(), *self._places()]
         declared: list[Declared] = []
         for number, one in enumerate(self.collections):
             at = f"{NAMESPACE}:collections[{number}]"
@@ -120,6 +155,17 @@ class StackSettings(Spec):
         if problems:
             raise ConfigurationError("\n".join(problems))
         return tuple(declared)
+
+    def _places(self) -> list[str]:
+        if self.cluster and self.cluster_stack:
+            return [
+                f"{NAMESPACE}:cluster_stack: {NAMESPACE}:cluster makes a cluster in this stack; keep one of both"
+            ]
+        if self.cluster_stack and self.endpoint.url:
+            return [f"{NAMESPACE}:endpoint.url: {self.cluster_stack} gives the address; keep one of both"]
+        if self.cluster:
+            return list(replication_problems(self.collections, self.cluster.replicas, f"{NAMESPACE}:collections"))
+        return []
 
     def _names(self) -> list[str]:
         problems = []
@@ -177,6 +223,9 @@ def load(configuration: Mapping[str, str]) -> StackSettings:
     for key, text in configuration.items():
         space, _, name = key.partition(":")
         if space != NAMESPACE:
+            continue
+        if name in TEXTS:
+            values[name] = text
             continue
         try:
             values[name] = json.loads(text)

@@ -22,7 +22,8 @@ from comemory.catalog import (
 from comemory.declaration import CollectionSettings
 from comemory.indexes import PARAMETERS, PAYLOAD_INDEXES, IndexSpec
 from comemory.profiles import PROFILES
-from infra.settings import EndpointSettings, StackSettings
+from infra.components.qdrant_cluster import settings as cluster
+from infra.settings import EndpointSettings, NamespaceSettings, StackSettings
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
@@ -46,6 +47,23 @@ SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("quantization_config", "Exactly one of these.", QuantizationSpec),
     ("optimizers_config", "Sizes are in kilobytes.", OptimizersSpec),
     ("strict_mode_config", "What the server refuses.", StrictModeSpec),
+    ("comemory:namespace", "Where on Kubernetes everything is, where `cluster` is given.", NamespaceSettings),
+    ("comemory:cluster", "A Qdrant cluster on Kubernetes.", cluster.QdrantClusterSettings),
+    ("cluster.image", "Which Qdrant runs.", cluster.ImageSettings),
+    ("cluster.keys", "API keys.", cluster.KeysSettings),
+    ("cluster.tls", "Certificates: give `secret` or `issuer`.", cluster.TlsSettings),
+    ("cluster.tls.issuer", "Who signs; needs cert-manager.", cluster.IssuerSettings),
+    ("cluster.storage", "Volumes; each pod has its own.", cluster.StorageSettings),
+    ("cluster.storage.snapshots", "The volume for snapshots.", cluster.VolumeSettings),
+    ("cluster.storage.s3", "The bucket for snapshots.", cluster.S3Settings),
+    ("cluster.resources", "Of each pod.", cluster.Resources),
+    ("cluster.network", "Who may connect.", cluster.NetworkSettings),
+    ("cluster.network.clients[], monitoring[]", "Pods by their labels.", cluster.Peer),
+    ("cluster.service", "The service that clients use.", cluster.ServiceSettings),
+    ("cluster.ingress", "A way in from outside.", cluster.IngressSettings),
+    ("cluster.scheduling", "Where the pods run.", cluster.SchedulingSettings),
+    ("cluster.scheduling.tolerations[]", "A taint that the pods bear.", cluster.Toleration),
+    ("cluster.environment[]", "Give `value`, or `secret` and `key`.", cluster.EnvironmentVariable),
 )
 
 
@@ -127,7 +145,7 @@ def _default(field: FieldInfo) -> str:
     value = field.default
     if value is PydanticUndefined:
         return "required"
-    if value is None or value == () or isinstance(value, BaseModel | tuple):
+    if value is None or value == {} or isinstance(value, BaseModel | tuple):
         return ""
     return f"`{json.dumps(value)}`" if isinstance(value, bool) else f"`{value}`"
 
