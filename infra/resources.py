@@ -47,7 +47,9 @@ class Provider(pulumi.ProviderResource):
 
     `url` and `api_key` default to QDRANT_URL and QDRANT_API_KEY. `timeout` is in seconds and holds for each
     request; `tls_ca` is the path or the text of a PEM file; `owner` is the name that marks collections as this
-    stack's (default `project/stack`). The key is encrypted in the state.
+    stack's (default `project/stack`). `kubernetes` names a Service (`service`, `namespace`, `port`, `kubeconfig`,
+    `context`) that is reached by a port-forward for the time of the operation. The key and the kubeconfig are
+    encrypted in the state.
     """
 
     def __init__(
@@ -59,13 +61,18 @@ class Provider(pulumi.ProviderResource):
         timeout: pulumi.Input[float] | None = None,
         tls_ca: pulumi.Input[str] | None = None,
         owner: pulumi.Input[str] | None = None,
+        kubernetes: Mapping[str, pulumi.Input[Any]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         key = pulumi.Output.secret(api_key) if api_key is not None else None
         # Pulumi carries a provider's configuration as texts.
         seconds = pulumi.Output.from_input(timeout).apply(str) if timeout is not None else None
+        service = pulumi.Output.secret(pulumi.Output.json_dumps(dict(kubernetes))) if kubernetes else None
         super().__init__(
-            "qdrant", resource_name, _given(url=url, api_key=key, timeout=seconds, tls_ca=tls_ca, owner=owner), opts
+            "qdrant",
+            resource_name,
+            _given(url=url, api_key=key, timeout=seconds, tls_ca=tls_ca, owner=owner, kubernetes=service),
+            opts,
         )
 
 

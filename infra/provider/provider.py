@@ -31,11 +31,12 @@ class QdrantProvider(protocol.Provider):
     async def check_config(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         """Check the configuration without a connection.
 
-        The key becomes a secret here, also when a program passes it plainly.
+        Key and kubeconfig become secrets here, also when a program passes it plainly.
         """
         inputs = dict(request.new_inputs)
-        if "api_key" in inputs:
-            inputs["api_key"] = inputs["api_key"].with_secret(True)
+        for key in ("api_key", "kubernetes"):
+            if key in inputs:
+                inputs[key] = inputs[key].with_secret(True)
         return protocol.CheckResponse(inputs, check_config(plain_map(inputs)))
 
     async def configure(self, request: protocol.ConfigureRequest) -> protocol.ConfigureResponse:

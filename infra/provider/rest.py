@@ -19,6 +19,7 @@ import httpx
 
 from comemory.live import LiveCollection
 from infra.provider.errors import ConflictError, NotFoundError, ProviderError, TimedOutError
+from infra.provider.port_forward import PortForward
 
 OLDEST_SERVER = (1, 16)
 ATTEMPTS = 4
@@ -45,18 +46,31 @@ def tls_context(tls_ca: str) -> ssl.SSLContext:
 
 
 class Rest:
-    """A connection to one server. `timeout` is in seconds and holds for each request."""
+    """A connection to one server, straight or by a port-forward. `timeout` is in seconds, for each request."""
 
-    def __init__(self, url: str, api_key: str | None, timeout: float, tls_ca: str | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None,
+        timeout: float,
+        tls_ca: str | None,
+        forward: PortForward | None = None,
+    ) -> None:
         self.url = url.rstrip("/")
         self.timeout = timeout
+        self._forward = forward
         self._client = httpx.AsyncClient(
             base_url=self.url,
             headers={"api-key": api_key} if api_key else {},
             # A little longer than the server is given, so that its own answer says what took so long.
             timeout=httpx.Timeout(timeout + min(timeout, 5), connect=min(timeout, 10)),
-            verify=tls_context(tls_ca) if tls_ca else True,
-            limits=httpx.Limits(max_connections=16, max_keepalive_connections=16),
+            # By a port-forward the certificate is still checked against the host of the url.
+            transport=httpx.AsyncHTTPTransport(
+                verify=tls_context(tls_ca) if tls_ca else True,
+                limits=httpx.Limits(max_connections=16, max_keepalive_connections=16),
+                trust_env=False,
+                uds=str(forward.socket) if forward else None,
+            ),
             trust_env=False,
         )
         self._flights: dict[str, asyncio.Task[Any]] = {}
@@ -169,6 +183,8 @@ class Rest:
     async def _request(
         self, method: str, path: str, doing: str, body: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        if self._forward is not None:
+            await self._forward.open()
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(1, ATTEMPTS + 1):
             last = attempt == ATTEMPTS
@@ -191,6 +207,8 @@ class Rest:
                         f"the TLS connection to {self.url} failed ({_reason(error)}); give the certificate "
                         "authority of the server as qdrant:tls_ca, or correct qdrant:url"
                     ) from None
+                if last and self._forward is not None and self._forward.problem is not None:
+                    raise self._forward.problem from None
                 if last:
                     raise self._unreachable(_reason(error)) from None
             else:

@@ -20,6 +20,7 @@ from infra.provider.cluster_guard import ClusterGuardHandler, ClusterGuardSpec
 from infra.provider.collection import CollectionHandler
 from infra.provider.connection import DEFAULT_TIMEOUT_SECONDS
 from infra.provider.payload_index import PayloadIndexHandler, PayloadIndexSpec
+from infra.provider.port_forward import KubernetesService
 from infra.provider.version import VERSION
 
 PACKAGE = "qdrant"
@@ -42,6 +43,13 @@ _CONFIG: dict[str, dict[str, Any]] = {
     "tls_ca": {
         "type": "string",
         "description": "Certificate authority of the server: path of a PEM file, or the PEM text.",
+    },
+    "kubernetes": {
+        "$ref": "#/types/qdrant:index:KubernetesService",
+        "secret": True,
+        "description": "A Service on Kubernetes, reached by a port-forward of the provider's own. url then says "
+        "the scheme and the name that the certificate is checked against; default: http, or https with tls_ca, "
+        "and service.namespace.svc.",
     },
     "owner": {
         "type": "string",
@@ -119,7 +127,7 @@ def token(resource: str) -> str:
 
 def schema() -> dict[str, Any]:
     """The schema as Pulumi reads it (https://www.pulumi.com/docs/iac/extending-pulumi/schema/)."""
-    types: dict[str, Any] = {}
+    types: dict[str, Any] = {token("KubernetesService"): _object(KubernetesService.model_json_schema())}
     resources: dict[str, Any] = {}
     for name, (model, _, computed, description) in RESOURCES.items():
         described = model.model_json_schema()

@@ -35,7 +35,7 @@ def test_the_provider_class_takes_the_configuration_and_the_key_is_secret():
     taken = inspect.signature(resources.Provider.__init__).parameters.keys() - {"self", "resource_name", "opts"}
     described = schema()["provider"]["inputProperties"]
     assert taken == described.keys() == set(KEYS)
-    assert [key for key, value in described.items() if value.get("secret")] == ["api_key"]
+    assert [key for key, value in described.items() if value.get("secret")] == ["api_key", "kubernetes"]
 
 
 def test_every_reference_of_the_schema_leads_to_a_type():
