@@ -210,6 +210,21 @@ SNAPSHOT_TIME: Final = Metric(
 QDRANT_UP: Final = Metric("comemory_qdrant_up", "gauge", "1 when Qdrant answered the last census.")
 QDRANT_INFO: Final = Metric("comemory_qdrant", "info", "The version of Qdrant that answered last.", ("version",))
 
+CERTIFICATE_EXPIRY: Final = Metric(
+    "comemory_certificate_expiry_timestamp_seconds",
+    "gauge",
+    "When a certificate ends: the daemon's own (http), what it trusts Qdrant by (qdrant_ca), Qdrant's (qdrant).",
+    ("certificate",),
+    "seconds",
+)
+TOKEN_EXPIRY: Final = Metric(
+    "comemory_token_expiry_timestamp_seconds",
+    "gauge",
+    "When the token that the daemon shows Qdrant ends; absent for a key that has no end.",
+    ("token",),
+    "seconds",
+)
+
 BUILD_INFO: Final = Metric(
     "comemory_build", "info", "The daemon's own version.", ("version", "python"), source="daemon"
 )
@@ -222,6 +237,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     COLLECTION_POINTS, COLLECTION_VECTORS, COLLECTION_INDEXED_VECTORS, COLLECTION_SEGMENTS, COLLECTION_STATUS,
     SCHEMA_DRIFT,
     COLLECTOR_SUCCESS, COLLECTOR_DURATION, COLLECTOR_LAST_SUCCESS, SNAPSHOT_TIME, QDRANT_UP, QDRANT_INFO,
+    CERTIFICATE_EXPIRY, TOKEN_EXPIRY,
     INVALID_POINTS, DUPLICATE_POINTS, DELETED_POINTS,
     JOB_RUNNING, JOB_LAST_SUCCESS, JOB_LAST_DURATION, JOB_PROBLEMS, JOB_RUNS, JOB_HANDLED, JOB_SKIPPED, JOB_BATCHES,
     JOB_REQUESTS, JOB_RETRIES,

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from ops.collectors.base import Collector, Target
 from ops.collectors.base import run as run_collector
 from ops.collectors.drift import DriftCollector, LayoutCollector
+from ops.collectors.expiry import ExpiryCollector
 from ops.collectors.retention import RetentionCollector
 from ops.collectors.server import ServerCollector
 from ops.collectors.storage import StorageCollector
@@ -27,6 +28,7 @@ Runs = dict[tuple[str, str], CollectorRun]
 
 SERVER: Collector = ServerCollector()
 LAYOUT: Collector = LayoutCollector()
+EXPIRY: Collector = ExpiryCollector()
 COLLECTORS: tuple[Collector, ...] = (StorageCollector(), TenantsCollector(), RetentionCollector(), DriftCollector())
 """Those that look at one collection."""
 
@@ -67,7 +69,7 @@ class CensusJob:
 
     def _count(self, context: Context, report: JobReport, previous: Snapshot, runs: Runs) -> None:
         target = Target(context.session, context.settings, "", context.now())
-        for collector in (SERVER, LAYOUT):
+        for collector in (SERVER, LAYOUT, EXPIRY):
             self._one(collector, target, report, previous, runs)
         for name in collections_of(context, report):
             target = replace(target, collection=name, now=context.now())

@@ -13,7 +13,7 @@ from ops.metrics import METRICS, PREFIX, Metric
 ROOT = Path(__file__).resolve().parent.parent.parent
 KNOWN_LABELS = {
     "collection", "tenant_id", "scope", "vector", "status", "kind", "reason", "window", "job_name", "outcome",
-    "collector", "version", "python",
+    "collector", "version", "python", "certificate", "token",
 }  # fmt: skip
 
 
