@@ -1,0 +1,231 @@
+"""Overview: the whole fleet at a glance. What is red here is explained by a link to a closer dashboard."""
+
+from __future__ import annotations
+
+from dashboards import foreign, rules
+from dashboards.alerts import PREFIX
+from dashboards.expressions import aggregate, largest, total
+from dashboards.panels import (
+    NONE_IS_GOOD,
+    ONE_IS_GOOD,
+    PLAIN,
+    Board,
+    Panel,
+    Query,
+    Row,
+    bars,
+    lines,
+    number,
+    rising,
+    rows,
+)
+from dashboards.settings import DashboardSettings
+from dashboards.thresholds import Thresholds
+from dashboards.variables import of_daemon, ours, recorded
+from ops import metrics
+from ops.metrics import NO_TENANT, OTHER_TENANTS
+
+UID = "comemory-overview"
+_KEPT = "${__url_time_range}&${datasource:queryparam}&${cluster:queryparam}"
+TO_TENANT = {"This tenant": f"/d/comemory-tenant?{_KEPT}&var-tenant=${{__data.fields.tenant_id}}"}
+TO_OPERATIONS = {"Operations": f"/d/comemory-operations?{_KEPT}"}
+TO_QDRANT = {"Qdrant": f"/d/comemory-qdrant?{_KEPT}"}
+UP = {"0": ("down", "red"), "1": ("up", "green")}
+
+
+def board(settings: DashboardSettings, limits: Thresholds) -> Board:
+    """The dashboard."""
+    return Board(
+        UID,
+        "Co-Memory / Overview",
+        "The memory of all tenants: how much there is, what expires, what was cleaned, and whether all is well.",
+        list(of_daemon(tenant=True, scope=True)),
+        [
+            Row("Is all well?", _health(limits)),
+            Row("How much there is", _size()),
+            Row("What expires and what was cleaned", _cleaning(limits)),
+            Row("Does the schema hold?", _schema(limits)),
+        ],
+    )
+
+
+def _health(limits: Thresholds) -> list[Panel]:
+    source = ours("tenant", "scope")
+    alerts = f'{foreign.ALERTS.name}{{alertname=~"{PREFIX}.*", alertstate="firing", cluster=~"$cluster"}}'
+    return [
+        number(
+            "Alerts firing",
+            "Alerts of Co-Memory that fire now. Each names its runbook; begin with the critical ones.",
+            "none", f"count({alerts}) or vector(0)", rising(1, 3),
+        ),
+        number(
+            "Qdrant answers",
+            "Whether Qdrant answered the last census. When down, look at the Qdrant dashboard and its pods first.",
+            "none", aggregate("min", source.leader(metrics.QDRANT_UP)), ONE_IS_GOOD, words=UP, links=TO_QDRANT,
+        ),
+        number(
+            "Daemon works",
+            "Whether a daemon holds the lease and works. When not, nothing is deleted or counted: see Operations.",
+            "none", aggregate("max", source.of(metrics.LEASE_HELD)), ONE_IS_GOOD, words=UP, links=TO_OPERATIONS,
+        ),
+        number(
+            "Oldest overdue point",
+            "How long the expired point that waits longest has been overdue. When it grows past a few runs of the "
+            "ttl job, look at that job's budget and problems.",
+            "s", aggregate("max", source.leader(metrics.EXPIRED_OLDEST_AGE)),
+            rising(limits.backlog_age / 3, limits.backlog_age), links=TO_OPERATIONS,
+        ),
+        number(
+            "Breaks of the schema",
+            "Findings of the last audit; a point may have several. List them with: comemory audit --deep "
+            "--quarantine FILE.",
+            "short", f"{total(source.leader(metrics.INVALID_POINTS))} or vector(0)",
+            rising(1, limits.invalid_points),
+        ),
+        number(
+            "Differences from declared",
+            "Differences between collections as declared and as they are. `comemory plan` shows them, `pulumi up` "
+            "mends most.",
+            "none", f"{total(source.leader(metrics.SCHEMA_DRIFT))} or vector(0)", NONE_IS_GOOD,
+            links=TO_OPERATIONS,
+        ),
+    ]  # fmt: skip
+
+
+def _size() -> list[Panel]:
+    source = ours("tenant", "scope")
+    points = source.leader(metrics.POINTS)
+    named = source.leader(metrics.POINTS, f'tenant_id!~"{NO_TENANT}|{OTHER_TENANTS}"')
+    folded = aggregate("max", source.leader(metrics.TENANTS_FOLDED))
+    tenants = f"count({aggregate('count', named, 'tenant_id')}) + {folded}"
+    per = ["collection"]
+    return [
+        number(
+            "Points", "Points stored, of the tenants and scopes chosen above.", "short", total(points), PLAIN
+        ),
+        number(
+            "Tenants",
+            "Tenants that have points. Those beyond census.max_tenants are counted, but have no series.",
+            "none", tenants, PLAIN,
+        ),
+        number(
+            "Collections",
+            "Collections looked after. Fewer than declared is drift: see Operations.",
+            "none", f"count({source.leader(metrics.COLLECTION_POINTS)})", PLAIN,
+        ),
+        number(
+            "Added or removed in a day",
+            "Points now less points a day ago (negative: more were removed). A jump without a known cause deserves "
+            "a look at the tenants below.",
+            "short",
+            f"sum({rules.series(rules.CLUSTER_POINTS, *recorded())}) - "
+            f"sum({rules.series(rules.CLUSTER_POINTS, *recorded())} offset 1d)",
+            PLAIN,
+        ),
+        number(
+            "Expire within a week",
+            "A forecast of what the ttl job will delete within seven days, if nobody renews it.",
+            "short", total(source.leader(metrics.EXPIRING_POINTS, 'window="7d"')) + " or vector(0)", PLAIN,
+        ),
+        number(
+            "Copies found",
+            "Copies that the last run of dedup found (and deleted, unless it was a dry run). Many each time: a "
+            "writer stores the same again and again.",
+            "short", f"{total(source.leader(metrics.DUPLICATE_POINTS))} or vector(0)", PLAIN,
+        ),
+        lines(
+            "Points by collection",
+            "Growth of each collection. Plan memory and disk by it.",
+            "short", [Query(total(points, *per), "{{collection}}")], stacked=True,
+        ),
+        lines(
+            "Points by scope",
+            "What the memory is made of: documents, messages, agents' memory, artifacts, signals.",
+            "short", [Query(total(points, "scope"), "{{scope}}")], stacked=True,
+        ),
+        rows(
+            "Largest tenants",
+            "The 20 tenants with most points, with what is overdue and what breaks the schema. Click one for its "
+            "own dashboard.",
+            "short",
+            [
+                Query(largest(20, total(points, "tenant_id")), "points"),
+                Query(total(source.leader(metrics.EXPIRED_POINTS), "tenant_id"), "overdue"),
+                Query(total(source.leader(metrics.INVALID_POINTS), "tenant_id"), "invalid"),
+                Query(total(source.leader(metrics.DUPLICATE_POINTS), "tenant_id"), "copies"),
+            ],
+            links=TO_TENANT,
+            colours={"overdue": NONE_IS_GOOD, "invalid": NONE_IS_GOOD},
+        ),
+    ]  # fmt: skip
+
+
+def _cleaning(limits: Thresholds) -> list[Panel]:
+    source = ours("tenant", "scope")
+    return [
+        lines(
+            "Overdue points",
+            "Points past their time that are not yet deleted. It falls with each run of the ttl job; where it only "
+            "rises, the job's budget is too small or the job does not run.",
+            "short", [Query(total(source.leader(metrics.EXPIRED_POINTS), "collection"), "{{collection}}")],
+            rising(limits.backlog_points),
+        ),
+        lines(
+            "Deleted",
+            "Points deleted per second, by the job that did it: ttl (expired) or dedup (copies).",
+            "cps", [Query(total(source.rate(metrics.DELETED_POINTS), "job_name"), "{{job_name}}")],
+        ),
+        bars(
+            "Will expire",
+            "Points that expire within a day, a week and a month; each includes the one before. A forecast.",
+            "short", [Query(total(source.leader(metrics.EXPIRING_POINTS), "window"), "within {{window}}")],
+            width=8,
+        ),
+        lines(
+            "Copies found by scope",
+            "Copies that the last run of dedup found. A step up that stays tells of a writer that repeats itself.",
+            "short", [Query(total(source.leader(metrics.DUPLICATE_POINTS), "scope"), "{{scope}}")], width=16,
+        ),
+    ]  # fmt: skip
+
+
+def _schema(limits: Thresholds) -> list[Panel]:
+    source = ours("tenant", "scope")
+    found = source.leader(metrics.INVALID_POINTS)
+    return [
+        lines(
+            "Breaks of the schema by reason",
+            "What the last audit found, by reason; docs/audit.md explains each. New reasons come with new writers.",
+            "short", [Query(largest(10, total(found, "reason")), "{{reason}}")], rising(limits.invalid_points),
+        ),
+        lines(
+            "Differences from declared by kind",
+            "What of the collections is not as declared, by kind; docs/audit.md explains each. 0 is right.",
+            "none", [Query(total(source.leader(metrics.SCHEMA_DRIFT), "kind") + " > 0 or "
+                           + total(source.leader(metrics.SCHEMA_DRIFT)), "{{kind}}")],
+            NONE_IS_GOOD,
+        ),
+        rows(
+            "Collections",
+            "Each collection as it is now. Red and grey are states that Qdrant reports; see the Qdrant dashboard.",
+            "short",
+            [
+                Query(total(source.leader(metrics.COLLECTION_POINTS), "collection"), "points"),
+                Query(aggregate("max", source.leader(metrics.TENANTS), "collection"), "tenants"),
+                Query(total(source.leader(metrics.COLLECTION_INDEXED_VECTORS), "collection"), "indexed vectors"),
+                Query(total(source.leader(metrics.COLLECTION_SEGMENTS), "collection"), "segments"),
+                Query(aggregate("max", source.leader(metrics.EXPIRED_OLDEST_AGE), "collection"), "oldest overdue"),
+                Query(total(source.leader(metrics.SCHEMA_DRIFT), "collection"), "differences"),
+                Query(
+                    total(source.leader(metrics.COLLECTION_STATUS, 'status=~"red|grey"'), "collection"),
+                    "red or grey",
+                ),
+            ],
+            units={"oldest overdue": "s"},
+            colours={
+                "oldest overdue": rising(limits.backlog_age / 3, limits.backlog_age),
+                "differences": NONE_IS_GOOD,
+                "red or grey": NONE_IS_GOOD,
+            },
+        ),
+    ]  # fmt: skip
