@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -307,16 +308,15 @@ def test_ctrl_c_ends_after_the_batch_under_way(
 ) -> None:
     environment_of_process = dict(os.environ)
     process = subprocess.Popen(
-        [sys.executable, "-m", "ops", "ttl", "--yes", "--json", "--batch", "1", "--points-per-second", "0.02"],
+        [sys.executable, "-m", "ops", "ttl", "--yes", "--json", "--batch", "1", "--points-per-second", "0.005"],
         cwd=ROOT, env=environment_of_process, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while qdrant.count(collection).count == 8:
-        assert time.monotonic() < deadline
+    # No deadline of the test's own: a machine may be slow, and a process that failed has ended.
+    while qdrant.count(collection).count != 7 and process.poll() is None:
         time.sleep(0.05)
-    process.send_signal(2)
-    out, said = process.communicate(timeout=60)
-    assert process.returncode == 3
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate()
+    assert process.returncode == 3, said.decode()
     assert "Ending after the batch under way" in said.decode()
     report = json.loads(out)
     assert report["stopped"] == "asked to stop"
