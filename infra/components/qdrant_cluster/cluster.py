@@ -55,8 +55,8 @@ class QdrantCluster(pulumi.ComponentResource):
     """Whether clients have to use https."""
     tls_secret: str | None
     """The Secret with `ca.crt`, beside the pods' own certificate; None without TLS."""
-    ca: pulumi.Output[str | None] | None
-    """The authority's certificate as PEM; None without TLS."""
+    ca: pulumi.Output[str] | None
+    """The authority's certificate as PEM; None without TLS. Its value is None where a public authority signs."""
     client_labels: Mapping[str, str]
     """Labels that a client's pod has to carry to be let in."""
     pod_labels: Mapping[str, str]
@@ -241,7 +241,7 @@ class QdrantCluster(pulumi.ComponentResource):
             for claim, size in storage.claims(self._settings).items()
         ]
 
-    def _authority(self, name: str, pods: pulumi.CustomResource) -> pulumi.Output[str | None] | None:
+    def _authority(self, name: str, pods: pulumi.CustomResource) -> pulumi.Output[str] | None:
         if (tls := self._settings.tls) is None:
             return None
         if tls.ca:
@@ -249,14 +249,18 @@ class QdrantCluster(pulumi.ComponentResource):
         # Pods cannot start without this Secret, so it is there when they are ready.
         there = pulumi.Output.all(self.namespace, pods.id).apply(lambda known: f"{known[0]}/{self.tls_secret}")
         secret = k8s.core.v1.Secret.get(f"{name}-tls", there, opts=pulumi.ResourceOptions(parent=self))
-        return pulumi.Output.unsecret(secret.data.apply(_authority_of))
+        return pulumi.Output.unsecret(secret.data.apply(self._authority_of))
+
+    def _authority_of(self, data: Mapping[str, str] | None) -> Any:
+        """The text of `ca.crt`. Peers cannot do without it; a public authority needs none for clients."""
+        encoded = (data or {}).get("ca.crt")
+        if encoded is None and self._settings.tls and self._settings.tls.peers:
+            raise pulumi.RunError(
+                f"the Secret {self.tls_secret} has no entry ca.crt, by which the pods would know each other; add "
+                "the authority's certificate, or set comemory:cluster.tls.peers to false"
+            )
+        return base64.b64decode(encoded).decode() if encoded else None
 
     def _patience(self) -> pulumi.CustomTimeouts:
         minutes = f"{MINUTES_PER_POD * (self._settings.replicas + 2)}m"
         return pulumi.CustomTimeouts(create=minutes, update=minutes, delete=minutes)
-
-
-def _authority_of(data: Mapping[str, str] | None) -> str | None:
-    """The text of `ca.crt`; a certificate of a public authority may come without it."""
-    encoded = (data or {}).get("ca.crt")
-    return base64.b64decode(encoded).decode() if encoded else None

@@ -53,8 +53,8 @@ def configuration(settings: QdrantClusterSettings) -> dict[str, Any]:
         own["tls"] = {
             "cert": f"{TLS_PATH}/tls.crt",
             "key": f"{TLS_PATH}/tls.key",
-            "ca_cert": f"{TLS_PATH}/ca.crt",
             "cert_ttl": CERTIFICATE_RELOAD_SECONDS,
+            **({"ca_cert": f"{TLS_PATH}/ca.crt"} if tls.peers else {}),
         }
     return _merged(own, settings.configuration)
 
