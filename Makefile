@@ -84,6 +84,14 @@ test-server: $(STAMP)  ## run the same tests against the server of QDRANT_URL (t
 	@$(MAKE) --no-print-directory pulumi
 	$(RUN) -m pytest $(ARGS)
 
+.PHONY: control-plane
+control-plane: $(STAMP)  ## find or build what tests/kubernetes runs on (half an hour on two cores, once)
+	@$(RUN) -m tools.control_plane
+
+.PHONY: test-kubernetes
+test-kubernetes: pulumi control-plane  ## run the tests on a real control plane with simulated nodes
+	env -u QDRANT_URL -u QDRANT_API_KEY $(RUN) -m pytest tests/kubernetes $(ARGS)
+
 .PHONY: bench
 bench: pulumi  ## measure what has a limit, print a row for each, fail when one is short
 	@$(RUN) -m benchmarks
