@@ -60,8 +60,14 @@ def too_deep(value: Any, levels: int) -> bool:
     return any(too_deep(item, levels - 1) for item in (value.values() if isinstance(value, dict) else value))
 
 
+# How all but a few ids come; a deletion by ids names thousands.
+_CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
 def point_id(value: object) -> int | str:
     """A point's id: an unsigned integer of 64 bits, or a UUID in any of its spellings."""
+    if isinstance(value, str) and _CANONICAL_UUID.fullmatch(value):
+        return value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64:
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Reading one page ahead: the same items in the same order, errors in their place, and never more than one."""
+"""Reading pages ahead: the same items in the same order, errors in their place, and never more than `DEPTH`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterator
 
 import pytest
 
-from ops.jobs.ahead import ahead
+from ops.jobs.ahead import DEPTH, ahead
 
 
-def test_the_same_items_one_ahead() -> None:
+def test_the_same_items_some_ahead() -> None:
     taken: list[int] = []
-    reached = [threading.Event() for _ in range(4)]
+    reached = [threading.Event() for _ in range(9)]
 
     def numbers() -> Iterator[int]:
-        for number in range(4):
+        for number in range(9):
             taken.append(number)
             reached[number].set()
             yield number
 
     seen = []
     for number in ahead(numbers()):
-        if number < 3:
-            assert reached[number + 1].wait(10), "the next one is asked for before this one is done with"
-        assert len(taken) <= number + 2
+        if number < 9 - DEPTH:
+            assert reached[number + DEPTH].wait(10), "the next ones are asked for before this one is done with"
+        assert len(taken) <= number + 1 + DEPTH
         seen.append(number)
-    assert seen == [0, 1, 2, 3]
+    assert seen == list(range(9))
 
 
 def test_an_error_comes_in_its_place_and_nothing_hangs() -> None:
