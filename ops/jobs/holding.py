@@ -1,4 +1,4 @@
-"""Holding a deletion of copies to their access domain: whose readers changed since they were found must stay.
+"""Holding a deletion of copies to their access domain and rank: what changed since it was found must stay.
 
 One condition per field of the domain says which of the points must have which value, so that a point that took the
 value of another one in the same batch is held as well. Grouping by whole domains would say the same with many
@@ -12,8 +12,9 @@ from collections.abc import Hashable, Sequence
 
 from qdrant_client import models
 
-from comemory.duplicates import DOMAIN_FIELDS
+from comemory.duplicates import DOMAIN_FIELDS, Candidate
 from comemory.filters import Condition, either, is_text, matches
+from ops.jobs.standing import Standings
 from ops.session import PointId
 
 HELD_READERS = 32
@@ -24,7 +25,7 @@ Domain = tuple[Hashable, ...]
 
 
 class Holding:
-    """The points of one deletion with their access domains.
+    """The copies of one deletion with their access domains and what keeps them behind their survivors.
 
     Args:
         limit: How many conditions they may take, or None for no limit; a single point is taken whatever it needs.
@@ -34,20 +35,34 @@ class Holding:
         self._limit = limit
         self._size = 0
         self._values: list[defaultdict[Hashable, list[PointId]]] = [defaultdict(list) for _ in DOMAIN_FIELDS]
+        self._standings = Standings()
 
-    def add(self, point: PointId, domain: Domain) -> bool:
-        """Add a point, if there is room for what its domain needs; say whether there was."""
-        new = sum(_cost(value) for values, value in zip(self._values, domain, strict=True) if value not in values)
+    def add(self, survivor: Candidate, copy: Candidate, domain: Domain, days: int | None) -> bool:
+        """Add a copy, if there is room for what its domain and rank need; say whether there was.
+
+        Args:
+            survivor: As it is now.
+            copy: As it was found.
+            domain: The access domain of both.
+            days: The copy's `ttl_days`, where it expires.
+        """
+        behind = self._standings.cost(survivor, copy, days)
+        if behind is None:
+            return False
+        new = behind + sum(
+            _cost(value) for values, value in zip(self._values, domain, strict=True) if value not in values
+        )
         if self._limit is not None and self._size and self._size + new > self._limit:
             return False
         self._size += new
+        self._standings.add(survivor, copy, days)
         for values, value in zip(self._values, domain, strict=True):
-            values[value].append(point)
+            values[value].append(copy.id)
         return True
 
     def conditions(self) -> list[Condition]:
-        """What holds of each point while it is in its domain."""
-        held: list[Condition] = []
+        """What holds of each copy while it is in its domain and behind its survivor."""
+        held: list[Condition] = self._standings.conditions()
         for key, values in zip(DOMAIN_FIELDS, self._values, strict=True):
             alone = len(values) == 1
             clauses = [_has(key, value, () if alone else points) for value, points in values.items()]

@@ -198,7 +198,7 @@ def test_ten_thousand_readers_and_answers_of_a_bounded_size(
     readers = [f"agt_{number}" for number in range(10_000)]
     points.put({n: copy(acl={"read_agent_ids": readers if n % 2 else readers[::-1]}) for n in range(6)})
     points.put({7: copy(acl={"read_agent_ids": readers[1:]})})
-    monkeypatch.setattr("ops.jobs.removal.BYTES_PER_READ", 300_000)
+    monkeypatch.setattr("ops.jobs.members.BYTES_PER_READ", 300_000)
     points.run(full(), dedup={"batch": 2})
     assert points.ids() == {0, 7}
 
