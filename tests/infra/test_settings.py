@@ -146,3 +146,53 @@ def test_where_the_address_comes_from() -> None:
     assert EndpointSettings().address({}) == "http://127.0.0.1:6333"
     with pytest.raises(ConfigurationError, match="QDRANT_URL"):
         EndpointSettings().address({"QDRANT_URL": "nowhere"})
+
+
+def test_the_example_for_kubernetes_holds() -> None:
+    example = yaml.safe_load((ROOT / "Pulumi.kubernetes.yaml.example").read_text())["config"]
+    settings = load({key: json.dumps(value) for key, value in example.items()})
+    assert settings.cluster is not None and settings.cluster.replicas == 3
+    assert settings.cluster.tls is not None and settings.cluster.tls.issuer is not None
+    assert settings.namespace.all_labels() == {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+def test_a_cluster_of_another_stack_is_named_as_plain_text() -> None:
+    assert load({"comemory:cluster_stack": "organization/comemory/cluster"}).cluster_stack == (
+        "organization/comemory/cluster"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"cluster": {"replicas": 3}}, "comemory:collections[0].replication_factor: is not given"),
+        ({"cluster": {"tls": {}}}, "comemory:cluster.tls: give either `secret`"),
+        ({"cluster": {"storage": {"size": "20GB"}}}, "comemory:cluster.storage.size: should be an amount"),
+        (
+            {"cluster": {"configuration": {"service": {"api_key": "S3CRET"}}}},
+            "keys are never in a file; use `keys`",
+        ),
+        ({"namespace": {"name": "Co Memory"}}, "comemory:namespace.name: "),
+    ],
+)
+def test_what_is_wrong_with_a_cluster_is_named_by_its_key(values: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigurationError) as told:
+        load(given(**values))
+    assert said in str(told.value)
+    assert "S3CRET" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"comemory:cluster": "{}", "comemory:cluster_stack": "o/p/s"}, "comemory:cluster_stack"),
+        (
+            {"comemory:endpoint": '{"url": "http://q"}', "comemory:cluster_stack": "o/p/s"},
+            "comemory:endpoint.url",
+        ),
+        ({"comemory:cluster_stack": "cluster"}, "comemory:cluster_stack"),
+    ],
+)  # fmt: skip
+def test_a_stack_has_one_place_where_qdrant_is(values: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{key}: "):
+        load(values)
