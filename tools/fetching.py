@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -131,3 +133,50 @@ def open_url(url: str) -> HTTPResponse:
     except OSError as error:
         raise ToolError(f"{url} cannot be fetched ({getattr(error, 'reason', None) or error})") from error
     return answer
+
+
+def download(url: str, checksums: str, target: Path, say: Say) -> None:
+    """Fetch a file of a release, unless its SHA-256 is not the one in the release's list of checksums.
+
+    The list has lines of a sum and a name, or is one sum alone.
+    """
+    name = url.rsplit("/", 1)[1]
+    say(f"trying the release: {url}")
+    with open_url(checksums) as stream:
+        lines = [line.split() for line in stream.read().decode(errors="replace").splitlines()]
+    sums = {line[1].lstrip("*") if len(line) == 2 else name: line[0] for line in lines if len(line) in (1, 2)}
+    if name not in sums:
+        raise ToolError(f"the release's list of checksums does not name {name}")
+    digest = hashlib.sha256()
+    with open_url(url) as stream, target.open("wb") as out:
+        total = int(stream.headers.get("Content-Length") or 0)
+        got, told = 0, time.monotonic()
+        while chunk := _read(stream):
+            digest.update(chunk)
+            out.write(chunk)
+            got += len(chunk)
+            if time.monotonic() - told > PROGRESS_SECONDS:
+                told = time.monotonic()
+                say(f"downloaded {got >> 20} of {total >> 20 or '?'} MiB")
+    if digest.hexdigest() != sums[name].lower():
+        raise ToolError(f"{name} has SHA-256 {digest.hexdigest()}, the release says {sums[name]}; it was not used")
+
+
+def unpack(archive: Path, folder: str, target: Path) -> None:
+    """Take the plain files directly under the archive's `folder`, and nothing else."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            parts = Path(member.name).parts
+            source = tar.extractfile(member) if member.isfile() and len(parts) == 2 and parts[0] == folder else None
+            if source:
+                file = target / parts[1]
+                with source, file.open("wb") as out:
+                    shutil.copyfileobj(source, out)
+                file.chmod(0o755)
+
+
+def _read(stream: HTTPResponse) -> bytes:
+    try:
+        return stream.read(1 << 20)
+    except OSError as error:
+        raise ToolError(f"the download broke off ({error})") from error

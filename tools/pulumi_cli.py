@@ -13,20 +13,16 @@ Go module. `language_plugin` says which it is; without it the program runs inlin
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
-import time
-from http.client import HTTPResponse
 from pathlib import Path
 
 from tools import fetching
-from tools.fetching import PROGRESS_SECONDS, Say, ToolError, open_url, run_go, say_to_stderr
+from tools.fetching import Say, ToolError, run_go, say_to_stderr
 
 VERSION = "3.274.1"
 MINIMUM = (3, 272, 0)  # that of the pinned SDK
@@ -125,27 +121,9 @@ def ensure(say: Say = say_to_stderr) -> Path:
 def download(folder: Path, say: Say) -> None:
     """Put Pulumi's release of VERSION into `folder`/bin, after its SHA-256 agreed with the release's list."""
     name = f"pulumi-v{VERSION}-{_platform()}.tar.gz"
-    say(f"trying Pulumi's own release: {RELEASES}/{name}")
-    with open_url(f"{RELEASES}/pulumi-{VERSION}-checksums.txt") as stream:
-        pairs = [line.split() for line in stream.read().decode().splitlines()]
-    expected = {pair[1].lstrip("*"): pair[0] for pair in pairs if len(pair) == 2}.get(name)
-    if expected is None:
-        raise ToolError(f"the release's list of checksums does not name {name}")
     archive = folder / name
-    digest = hashlib.sha256()
-    with open_url(f"{RELEASES}/{name}") as stream, archive.open("wb") as out:
-        total = int(stream.headers.get("Content-Length") or 0)
-        got, told = 0, time.monotonic()
-        while chunk := _read(stream):
-            digest.update(chunk)
-            out.write(chunk)
-            got += len(chunk)
-            if time.monotonic() - told > PROGRESS_SECONDS:
-                told = time.monotonic()
-                say(f"downloaded {got >> 20} of {total >> 20 or '?'} MiB")
-    if digest.hexdigest() != expected.lower():
-        raise ToolError(f"{name} has SHA-256 {digest.hexdigest()}, the release says {expected}; it was not used")
-    _unpack(archive, folder / "bin")
+    fetching.download(f"{RELEASES}/{name}", f"{RELEASES}/pulumi-{VERSION}-checksums.txt", archive, say)
+    fetching.unpack(archive, "pulumi", folder / "bin")
     archive.unlink()
 
 
@@ -189,28 +167,6 @@ def _platform() -> str:
     if not machine or not system:
         raise ToolError(f"Pulumi releases no archive for {sys.platform} on {platform.machine()}")
     return f"{system}-{machine}"
-
-
-def _read(stream: HTTPResponse) -> bytes:
-    try:
-        return stream.read(1 << 20)
-    except OSError as error:
-        raise ToolError(f"the download broke off ({error})") from error
-
-
-def _unpack(archive: Path, target: Path) -> None:
-    """Take the plain files directly under the archive's folder `pulumi/`, and nothing else."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            parts = Path(member.name).parts
-            source = (
-                tar.extractfile(member) if member.isfile() and len(parts) == 2 and parts[0] == "pulumi" else None
-            )
-            if source:
-                file = target / parts[1]
-                with source, file.open("wb") as out:
-                    shutil.copyfileobj(source, out)
-                file.chmod(0o755)
 
 
 if __name__ == "__main__":

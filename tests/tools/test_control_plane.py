@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import http.server
+import io
 import json
 import os
+import platform
+import sys
+import tarfile
+import threading
+import urllib.parse
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from tools.control_plane import provision
 from tools.control_plane.parts import CONTROL_PLANE, ETCD, KWOK, PARTS, PROVIDER, PULUMI_PROVIDER, Part
 from tools.control_plane.provision import ensure, find, missing
 from tools.fetching import ToolError, cache_folder
@@ -27,13 +38,68 @@ def answering(file: Path, answer: str) -> Path:
 
 @pytest.fixture
 def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder on PATH beside the system's own; the cache and Pulumi's plugins are empty."""
+    """The only folder on PATH beside the system's; no cache, no plugin of Pulumi's, nowhere to download from."""
+    releases_at(monkeypatch, "http://127.0.0.1:9")
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi"))
     return folder
+
+
+def releases_at(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Let every release be looked for at this address."""
+
+    def moved(part: Part) -> Part:
+        if part.release is None:
+            return part
+        url, checksums = (
+            address + urllib.parse.urlsplit(template).path
+            for template in (part.release.url, part.release.checksums)
+        )
+        return dataclasses.replace(part, release=dataclasses.replace(part.release, url=url, checksums=checksums))
+
+    monkeypatch.setattr(provision, "PARTS", tuple(moved(part) for part in PARTS))
+
+
+@pytest.fixture
+def releases(bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A release server on loopback; files are put into the folder that this gives."""
+    folder = tmp_path / "releases"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        releases_at(monkeypatch, f"http://127.0.0.1:{server.server_port}")
+        yield folder
+        server.shutdown()
+
+
+def publish(releases: Path) -> None:
+    """The releases of etcd and of Kubernetes, with their sums."""
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    folder = f"etcd-v3.7.3-{sys.platform}-{machine}"
+    place = releases / "etcd-io" / "etcd" / "releases" / "download" / "v3.7.3"
+    place.mkdir(parents=True)
+    with tarfile.open(place / f"{folder}.tar.gz", "w:gz") as tar:
+        body = f"#!/bin/sh\necho '{ANSWERS['etcd']}'\n".encode()
+        member = tarfile.TarInfo(f"{folder}/etcd")
+        member.size = len(body)
+        tar.addfile(member, io.BytesIO(body))
+    digest = hashlib.sha256((place / f"{folder}.tar.gz").read_bytes()).hexdigest()
+    (place / "SHA256SUMS").write_text(f"{'0' * 64}  other.zip\n{digest}  {folder}.tar.gz\n")
+    place = releases / "release" / "v1.34.4" / "bin" / sys.platform / machine
+    for name in CONTROL_PLANE.packages:
+        answering(place / name, ANSWERS[name])
+        (place / f"{name}.sha256").write_text(hashlib.sha256((place / name).read_bytes()).hexdigest())
 
 
 ANSWERS = {
@@ -172,6 +238,56 @@ def test_what_is_missing_is_built_once_and_told(bin_folder: Path, tmp_path: Path
     built = (modules / "count").read_text()
     assert ensure(told.append) == tools
     assert (modules / "count").read_text() == built
+
+
+def test_releases_go_before_a_build(bin_folder: Path, releases: Path, tmp_path: Path) -> None:
+    for part in (KWOK, PULUMI_PROVIDER):
+        cached(part)
+    script(bin_folder / "go", "exit 77")
+    publish(releases)
+    tools = ensure(lambda _: None)
+    assert tools["etcd"].parent.parent == cache_folder("etcd") / ETCD.version
+    assert [path.name for path in tools["etcd"].parent.parent.rglob("*")] == ["bin", "etcd"]
+    assert os.access(tools["kube-scheduler"], os.X_OK)
+
+
+def test_a_release_that_does_not_agree_with_its_checksum_is_built_instead(
+    bin_folder: Path, releases: Path, tmp_path: Path
+) -> None:
+    for part in (ETCD, KWOK, PULUMI_PROVIDER):
+        cached(part)
+    publish(releases)
+    next(releases.rglob("kube-scheduler")).write_text("#!/bin/sh\necho tampered\n")
+    go(bin_folder, tmp_path / "modules")
+    told: list[str] = []
+    assert ensure(told.append)["kube-scheduler"].read_text().count("v1.34.4") == 1
+    assert any("kube-scheduler has SHA-256" in line and "it was not used" in line for line in told)
+
+
+def test_pulumi_is_asked_to_install_its_plugin_before_a_build(bin_folder: Path, tmp_path: Path) -> None:
+    for part in (ETCD, CONTROL_PLANE, KWOK):
+        cached(part)
+    home = tmp_path / "pulumi" / "plugins" / f"resource-kubernetes-v{PROVIDER}"
+    plugin = home / "pulumi-resource-kubernetes"
+    script(
+        bin_folder / "pulumi",
+        f"""
+[ "$1" = version ] && echo v3.999.0 && exit 0
+[ "$*" = "plugin install resource kubernetes {PROVIDER} --non-interactive" ] || exit 9
+mkdir -p {home}; printf '#!/bin/sh\n' > {plugin}; chmod +x {plugin}""",
+    )
+    assert ensure(lambda _: None)["pulumi-resource-kubernetes"] == plugin
+
+
+def test_where_pulumi_cannot_install_its_plugin_it_is_built(bin_folder: Path, tmp_path: Path) -> None:
+    for part in (ETCD, CONTROL_PLANE, KWOK):
+        cached(part)
+    go(bin_folder, tmp_path / "modules")
+    script(bin_folder / "pulumi", '[ "$1" = version ] && echo v3.999.0 && exit 0; echo no such host >&2; exit 1')
+    told: list[str] = []
+    built = ensure(told.append)["pulumi-resource-kubernetes"]
+    assert built == cache_folder("pulumi-resource-kubernetes") / PROVIDER / "bin" / "pulumi-resource-kubernetes"
+    assert "it did not: no such host" in told
 
 
 def test_kwok_on_path_gets_its_stages_without_a_build(bin_folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,23 @@ from pathlib import Path
 KUBERNETES = "1.34.4"
 PROVIDER = "4.25.0"  # that of the pinned Python package `pulumi-kubernetes`
 
+GITHUB = "https://github.com"
+KUBERNETES_RELEASES = "https://dl.k8s.io/release"
+
 _FOLDER = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Release:
+    """The program's own release: one file for each executable, or an archive with a folder that holds them.
+
+    `url`, `checksums` and `folder` are templates with `{system}`, `{machine}` and the executable's `{name}`;
+    `folder` is the archive's, None where the file is the executable itself.
+    """
+
+    url: str
+    checksums: str
+    folder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class Part:
     files: dict[str, str] = field(default_factory=dict)
     embedded: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    release: Release | None = None
 
     @property
     def module_folder(self) -> Path:
@@ -54,6 +71,11 @@ ETCD = Part(
     ours=_exactly("3.7.3"),
     fits=re.compile(r"etcd Version: 3\.([5-9]|\d\d)\."),
     about="1 to 2 minutes, 30 MB",
+    release=Release(
+        url=f"{GITHUB}/etcd-io/etcd/releases/download/v3.7.3/etcd-v3.7.3-{{system}}-{{machine}}.tar.gz",
+        checksums=f"{GITHUB}/etcd-io/etcd/releases/download/v3.7.3/SHA256SUMS",
+        folder="etcd-v3.7.3-{system}-{machine}",
+    ),
 )
 
 _VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -75,6 +97,10 @@ CONTROL_PLANE = Part(
         f"{_VERSION_PACKAGE}.gitMajor": "1",
         f"{_VERSION_PACKAGE}.gitMinor": "34",
     },
+    release=Release(
+        url=f"{KUBERNETES_RELEASES}/v{KUBERNETES}/bin/{{system}}/{{machine}}/{{name}}",
+        checksums=f"{KUBERNETES_RELEASES}/v{KUBERNETES}/bin/{{system}}/{{machine}}/{{name}}.sha256",
+    ),
 )
 
 _STAGES = (

@@ -1,17 +1,23 @@
-"""Finds each part of the control plane, or builds it; tells what it does and how long that takes."""
+"""Finds each part of the control plane, or gets it; tells what it does and how long that takes.
+
+Ways, in this order: PATH, where the version fits; the cache; the program's own release, where it has a list of
+checksums (for the provider: the installer of Pulumi); a build from the Go module.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import fetching
+from tools import fetching, pulumi_cli
 from tools.control_plane.parts import KWOK, PARTS, PULUMI_PROVIDER, Part
 from tools.fetching import Say, ToolError, run_go, say_to_stderr
 
@@ -44,14 +50,14 @@ def ensure(say: Say = say_to_stderr) -> Toolbox:
     """Find every part or build it, one after the other; raises ToolError with the reason when one cannot be had."""
     lacking = missing()
     if lacking:
-        say(f"the control plane for the tests lacks {', '.join(lacking)}: each is built once and kept, which takes")
-        say("about half an hour on two cores when all are missing")
+        say(f"the control plane for the tests lacks {', '.join(lacking)}: each is fetched or built once, and kept;")
+        say("building all of it takes about half an hour on two cores")
     for part in PARTS:
         if part.name in lacking:
             _ensure(part, say)
     toolbox = find(say)
     if toolbox is None:
-        raise ToolError(f"{', '.join(missing())} cannot be used although it was built; remove it from the cache")
+        raise ToolError(f"{', '.join(missing())} cannot be used although it was just got; remove it from the cache")
     return toolbox
 
 
@@ -60,20 +66,67 @@ def _ensure(part: Part, say: Say) -> None:
     with fetching.lock(cache, part.name, say):
         if _programs(part) and _has_files(part):
             return
-        try:
-            with fetching.workshop(cache) as folder:
-                if not _programs(part, say):
-                    _build(part, folder, say)
-                    _check(part, folder)
-                _copy_files(part, folder, say)
-                fetching.move_into_place(folder, _final(part))
-        except ToolError as error:
+        if part is PULUMI_PROVIDER and _install_plugin(part, say):
+            return
+        failures: list[str] = []
+        for way in (_download, _build):
+            if way is _download and part.release is None:
+                continue
+            try:
+                with fetching.workshop(cache) as folder:
+                    if not _programs(part, say):
+                        way(part, folder, say)
+                        _check(part, folder)
+                    _copy_files(part, folder, say)
+                    fetching.move_into_place(folder, _final(part))
+                    break
+            except ToolError as error:
+                failures.append(str(error))
+                say(failures[-1])
+        else:
             raise ToolError(
-                f"{part.name} {part.version} is missing and could not be built: {error}\n"
+                f"{part.name} {part.version} is missing and could not be had. {' | '.join(failures)}\n"
                 f"What to do: put {' and '.join(part.packages)} of that version on PATH, or install Go 1.26 "
                 "(https://go.dev/dl/), and run the same command again."
-            ) from error
+            )
     say(f"{part.name} {part.version} is ready: {_final(part)}")
+
+
+def _install_plugin(part: Part, say: Say) -> bool:
+    """Let Pulumi install its plugin where it keeps them; False when there is no CLI or no way to the plugin."""
+    cli = pulumi_cli.find()
+    if cli is None:
+        return False
+    say(f"trying `pulumi plugin install resource kubernetes {part.version}`")
+    answer = subprocess.run(
+        [cli, "plugin", "install", "resource", "kubernetes", part.version, "--non-interactive"],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"},
+    )
+    if answer.returncode == 0 and _programs(part):
+        return True
+    lines = (answer.stderr or answer.stdout).strip().splitlines()
+    say(f"it did not: {lines[-1] if lines else f'exit code {answer.returncode}'}")
+    return False
+
+
+def _download(part: Part, folder: Path, say: Say) -> None:
+    """Put the executables of the program's own release into `folder`/bin."""
+    release = part.release
+    assert release is not None  # noqa: S101 - asked before
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine().lower(), platform.machine().lower())
+    for name in part.packages:
+        words = {"system": sys.platform, "machine": machine, "name": name}
+        file = folder / "bin" / name if release.folder is None else folder / "archive"
+        fetching.download(release.url.format(**words), release.checksums.format(**words), file, say)
+        if release.folder is None:
+            file.chmod(0o755)
+        else:
+            fetching.unpack(file, release.folder.format(**words), folder / "bin")
+            file.unlink()
 
 
 def _build(part: Part, folder: Path, say: Say) -> None:
