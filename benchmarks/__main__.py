@@ -5,6 +5,7 @@ Names of modules as arguments choose among them: `python -m benchmarks domain`.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import pkgutil
 import sys
@@ -21,6 +22,7 @@ def main(chosen: Sequence[str]) -> int:
     if unknown := sorted(set(chosen) - set(names)):
         print(f"there is no benchmark {unknown[0]!r}; there are: {', '.join(names)}", file=sys.stderr)
         return 2
+    gc.freeze()  # as the command `comemory` does
     rows: list[Row] = []
     for name in chosen or names:
         measure = getattr(importlib.import_module(f"benchmarks.{name}"), "rows", None)

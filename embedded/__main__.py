@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import ipaddress
 import os
 import socket
@@ -93,6 +94,7 @@ def main() -> int:
         f"{'with' if keys.required else 'without'} keys",
         flush=True,
     )
+    gc.freeze()  # what was imported stays, and is not to be looked through again with each page of points
     config = uvicorn.Config(
         create_app(store, keys), log_level="warning", access_log=False, timeout_graceful_shutdown=10
     )
