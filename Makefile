@@ -112,3 +112,6 @@ lock:  ## make requirements/*.lock anew from pyproject.toml
 	$(RUN) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --generate-hashes --no-emit-index-url \
 	  --python-version 3.11 --custom-compile-command "make lock" --quiet -o requirements/dev.lock
+	$(VENV)/bin/uv pip compile pyproject.toml --extra ops --universal --generate-hashes --no-emit-index-url \
+	  --python-version 3.11 --constraint requirements/dev.lock --no-annotate \
+	  --custom-compile-command "make lock" --quiet -o requirements/daemon.lock

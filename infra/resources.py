@@ -67,7 +67,10 @@ class Provider(pulumi.ProviderResource):
         key = pulumi.Output.secret(api_key) if api_key is not None else None
         # Pulumi carries a provider's configuration as texts.
         seconds = pulumi.Output.from_input(timeout).apply(str) if timeout is not None else None
-        service = pulumi.Output.secret(pulumi.Output.json_dumps(dict(kubernetes))) if kubernetes else None
+        service: pulumi.Output[str] | None = None
+        if kubernetes is not None:
+            text: pulumi.Output[str] = pulumi.Output.json_dumps(dict(kubernetes))
+            service = pulumi.Output.secret(text)
         super().__init__(
             "qdrant",
             resource_name,
