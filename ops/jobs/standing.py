@@ -126,7 +126,7 @@ def _clause(kind: _Kind, bound: _Bound) -> models.Filter:
         must += [matches("ttl_days", kind.days), _created(lt=bound.high + _MOMENT)]
     elif kind.importance is not None:
         must_not.append(_created(lt=bound.low))
-    highest = bound.low if kind == _Kind(None, None) else kind.importance
+    highest = bound.high if kind == _Kind(None, None) else kind.importance
     if highest is not None:
         must_not += _more_important(highest)
     return models.Filter(must=must, must_not=must_not or None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections import defaultdict
@@ -21,10 +20,10 @@ from comemory.duplicates import Candidate, duplicate_key, survivor
 from ops.budget import Budget
 from ops.jobs.dedup import DedupJob
 from ops.jobs.dedup_state import DedupState
-from ops.jobs.holding import HELD_READERS
 from ops.report import JobReport
 from tests.comemory.payloads import malformed
 from tests.conftest import Endpoint
+from tests.ops.copies import copy, full, hashed
 from tests.ops.memory import NOW, Memory, days_ago, memory, payload
 from tests.ops.test_ttl import kill_mid_job
 from tests.support.fault_proxy import Call, FaultProxy, Reset, Status
@@ -40,18 +39,6 @@ def shared(qdrant: QdrantClient, qdrant_url: str) -> Iterator[Memory]:
 def points(shared: Memory) -> Memory:
     shared.clear()
     return shared
-
-
-def hashed(number: int) -> str:
-    return f"sha256:{number:064x}"
-
-
-def copy(number: int = 1, **changes: Any) -> dict[str, Any]:
-    return payload(**{"fingerprint": hashed(number << 192), "scope": "memory", **changes})
-
-
-def full() -> DedupJob:
-    return DedupJob("full")
 
 
 def rows(report: JobReport) -> dict[tuple[str, str, str], int]:
@@ -219,126 +206,6 @@ def test_selection(points: Memory) -> None:
     assert points.ids() == {1, 2, 3, 5, 6}
     points.run(full(), scope="docs")
     assert points.ids() == {1, 2, 3, 5}
-
-
-# --- what changes between finding and deleting ----------------------------------------------------------------
-
-
-def test_a_survivor_deleted_meanwhile_keeps_its_copies(points: Memory) -> None:
-    points.put({1: copy(), 2: copy(), 3: copy(), 11: copy(2), 12: copy(2)})
-    with FaultProxy(points.url) as proxy:
-        # The first read of points decides; the second is the one that makes sure of the survivors.
-        gone = Call(lambda: points.client.delete(points.name, [1], wait=True))
-        proxy.script(gone, path="/points$", after=1)
-        report = points.run(full(), url=proxy.url)
-    assert points.ids() == {2, 3, 11}
-    assert report.details[points.name]["skipped"] == {"survivor_changed": 2}
-    points.run(full())
-    assert points.ids() == {2, 11}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"visibility": "public"},
-        {"fingerprint": hashed(9 << 192)},
-        {"ttl_days": 1},
-        {"acl": {"read_team_ids": ["x"]}},
-    ],
-)
-def test_a_survivor_that_is_no_longer_what_it_was_keeps_its_copies(points: Memory, changes: dict[str, Any]) -> None:
-    points.put({1: copy(ttl_days=900), 2: copy(ttl_days=30)})
-    with FaultProxy(points.url) as proxy:
-        change = Call(lambda: points.client.set_payload(points.name, changes, points=[1], wait=True))
-        proxy.script(change, path="/points$", after=1)
-        points.run(full(), url=proxy.url)
-    assert points.ids() == {1, 2}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"ttl_days": 900}, {"created_at": days_ago(0)}, {"tags": ["legal_hold"]}, {"tenant_id": "t_b"},
-        {"fingerprint": hashed(9 << 192)}, {"visibility": "public"}, {"schema_version": "cm_payload_v2"},
-        {"team_id": "team_other"}, {"team_id": None}, {"project_id": "proj_other"}, {"agent_id": "agt_other"},
-        {"owner_kind": "user"}, {"owner_id": "usr_other"}, {"indexed": False}, {"tenant_id": ["t_daarion", "t_b"]},
-        {"acl": {"read_team_ids": ["team_1", "team_2"]}}, {"acl": {"read_agent_ids": ["agt_1", "agt_2"]}},
-        {"acl": {"read_role_ids": ["role_1"]}}, {"acl": {"read_role_ids": []}}, {"acl": None}, {"scope": "docs"},
-    ],
-)  # fmt: skip
-def test_a_copy_changed_between_reading_and_deleting_survives(points: Memory, changes: dict[str, Any]) -> None:
-    readers = {"read_team_ids": ["team_1"], "read_agent_ids": ["agt_1"], "read_role_ids": ["role_1", "role_2"]}
-    points.put({number: copy(acl=readers, ttl_days=30 if number > 1 else 90) for number in (1, 2, 3)})
-    with FaultProxy(points.url) as proxy:
-        change = Call(lambda: points.client.set_payload(points.name, changes, points=[2], wait=True))
-        proxy.script(change, path="/points/delete")
-        report = points.run(full(), url=proxy.url)
-    assert points.ids() == {1, 2}
-    assert (report.handled, report.details[points.name]["skipped"]) == (1, {"changed": 1})
-
-
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
-        ("tenant_id", ("t_a", "t_b", "t_c")), ("team_id", ("team_1", "team_2", None)),
-        ("project_id", (None, "proj_1", "proj_2")), ("agent_id", ("agt_1", None, "agt_2")),
-        ("owner_kind", ("user", "team", "agent")), ("owner_id", ("usr_1", "usr_2", "usr_3")),
-        ("visibility", ("public", "confidential", "private")), ("scope", ("memory", "docs", "signals")),
-        ("indexed", (True, False)),
-        ("acl", ({}, {"read_team_ids": ["team_1"]}, {"read_team_ids": ["team_2", "team_1"]})),
-        ("acl", ({}, {"read_role_ids": ["role_1"]}, {"read_agent_ids": ["agt_1"]})),
-    ],
-)  # fmt: skip
-def test_a_copy_that_takes_the_value_of_another_one_in_the_batch_survives(
-    points: Memory, field: str, values: tuple[Any, ...]
-) -> None:
-    """The copies of several domains go by one request; one that moves to another of them is no copy there."""
-    groups = dict(enumerate(values))
-    points.put({10 * n + one: copy(n, **{field: value}) for n, value in groups.items() for one in (1, 2)})
-    moved = {field: values[1]}
-    with FaultProxy(points.url) as proxy:
-        change = Call(lambda: points.client.overwrite_payload(points.name, copy(0, **moved), points=[2], wait=True))
-        proxy.script(change, path="/points/delete")
-        report = points.run(full(), url=proxy.url)
-    assert points.ids() == {2} | {10 * n + 1 for n in groups}
-    assert (report.handled, report.details[points.name]["skipped"]) == (len(values) - 1, {"changed": 1})
-
-
-def test_a_long_list_of_readers_is_held_against_additions(points: Memory) -> None:
-    readers = [f"agt_{number}" for number in range(HELD_READERS + 1)]
-    points.put({number: copy(acl={"read_agent_ids": readers}) for number in (1, 2, 3)})
-    with FaultProxy(points.url) as proxy:
-        more = {"acl": {"read_agent_ids": [*readers, "agt_new"]}}
-        proxy.script(
-            Call(lambda: points.client.set_payload(points.name, more, points=[2], wait=True)), path="/points/delete"
-        )
-        points.run(full(), url=proxy.url)
-    assert points.ids() == {1, 2}
-
-
-def test_a_survivor_deleted_while_a_busy_server_is_waited_for_keeps_its_copies(points: Memory) -> None:
-    points.put({number: copy(number // 10) for number in (10, 11, 20, 21)})
-    with FaultProxy(points.url) as proxy:
-        proxy.script(Status(503), path="/points/delete")
-        gone = Call(lambda: points.client.delete(points.name, [10], wait=True))
-        proxy.script(gone, method="POST", path="/points$", after=2)
-        report = points.run(full(), url=proxy.url)
-    assert points.ids() == {11, 20}
-    assert (report.handled, report.details[points.name]["skipped"]) == (1, {"survivor_changed": 1})
-
-
-def test_two_runs_at_once_choose_the_same_survivors(points: Memory) -> None:
-    points.put({number: copy(number % 50, importance=number / 1000) for number in range(400)})
-    reports: list[JobReport] = []
-    threads = [
-        threading.Thread(target=lambda: reports.append(points.run(full(), dedup={"batch": 25}))) for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert points.ids() == set(range(350, 400))
-    assert [report.problems for report in reports] == [[], []]
 
 
 # --- the report that a person reviews -------------------------------------------------------------------------
