@@ -1,26 +1,113 @@
-"""What a stack makes on Kubernetes beside the collections: the namespace and the cluster in it."""
+"""What a stack makes on Kubernetes beside the collections: namespace, cluster, daemon and monitoring."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as k8s
 
+from comemory.declaration import CollectionSettings
+from infra.components.monitoring import Monitoring, MonitoringSettings, Target, pod_annotations
+from infra.components.ops_daemon import OpsDaemon, OpsDaemonSettings
+from infra.components.ops_daemon.configuration import PORT as DAEMON_PORT
 from infra.components.qdrant_cluster import QdrantCluster, QdrantClusterSettings
+from infra.components.qdrant_cluster.configuration import HTTP_PORT
+from infra.reach import Cluster
+from infra.resources import Provider
 from infra.settings import NamespaceSettings
 
 
-def declare_cluster(namespace: NamespaceSettings, settings: QdrantClusterSettings) -> QdrantCluster:
-    """The cluster, in a namespace of this stack or in one that is there."""
-    return QdrantCluster("cluster", settings, namespace=_namespace(namespace, settings))
-
-
-def _namespace(wanted: NamespaceSettings, settings: QdrantClusterSettings) -> pulumi.Input[str]:
+def declare_namespace(wanted: NamespaceSettings, cluster: QdrantClusterSettings | None) -> pulumi.Input[str]:
+    """The namespace of this stack, or the name of one that is there."""
     if not wanted.create:
         return wanted.name
     made = k8s.core.v1.Namespace(
         "namespace",
         metadata={"name": wanted.name, "labels": wanted.all_labels()},
         # Volumes that were asked to stay would go with their namespace.
-        opts=pulumi.ResourceOptions(retain_on_delete=settings.storage.when_destroyed == "retain"),
+        opts=pulumi.ResourceOptions(
+            retain_on_delete=cluster is not None and cluster.storage.when_destroyed == "retain"
+        ),
     )
     return made.metadata.apply(lambda metadata: str(metadata.name))
+
+
+def declare_cluster(
+    settings: QdrantClusterSettings, namespace: pulumi.Input[str], monitoring: MonitoringSettings | None
+) -> QdrantCluster:
+    """The cluster. Annotations for a Prometheus that finds its targets by them are put on its pods."""
+    if monitoring is not None:
+        found = pod_annotations(monitoring, HTTP_PORT, tls=settings.tls is not None)
+        settings = settings.model_copy(update={"pod_annotations": {**found, **settings.pod_annotations}})
+    return QdrantCluster("cluster", settings, namespace=namespace)
+
+
+def declare_daemon(
+    settings: OpsDaemonSettings,
+    *,
+    collections: Sequence[CollectionSettings],
+    namespace: pulumi.Input[str],
+    url: pulumi.Input[str],
+    ca: pulumi.Input[str] | None,
+    cluster: Cluster | None,
+    provider: Provider,
+    monitoring: MonitoringSettings | None,
+    after: Sequence[pulumi.Resource],
+) -> OpsDaemon:
+    """The daemon, once the collections are there; `cluster` is None for a Qdrant elsewhere, at `url`."""
+    if monitoring is not None:
+        found = pod_annotations(monitoring, DAEMON_PORT, tls=settings.tls_secret is not None)
+        settings = settings.model_copy(update={"pod_annotations": {**found, **settings.pod_annotations}})
+    return OpsDaemon(
+        "daemon",
+        settings,
+        collections=collections,
+        namespace=namespace,
+        url=url,
+        ca=ca,
+        client_labels=cluster.client_labels if cluster else None,
+        opts=pulumi.ResourceOptions(providers=[provider], depends_on=list(after)),
+    )
+
+
+def declare_monitoring(
+    settings: MonitoringSettings,
+    *,
+    namespace: pulumi.Input[str],
+    cluster: QdrantCluster | None,
+    daemon: OpsDaemon | None,
+) -> Monitoring:
+    """Monitors of what this stack makes, with rules and dashboards."""
+    return Monitoring(
+        "monitoring",
+        settings,
+        namespace=namespace,
+        qdrant=_cluster_target(cluster) if cluster else None,
+        daemon=_daemon_target(daemon) if daemon else None,
+        opts=pulumi.ResourceOptions(depends_on=[one for one in (cluster, daemon) if one is not None]),
+    )
+
+
+def _cluster_target(cluster: QdrantCluster) -> Target:
+    keys = cluster.keys_secret
+    return Target(
+        namespace=cluster.namespace,
+        labels=cluster.pod_labels,
+        port="http",
+        tls=cluster.tls,
+        token=(keys.name, keys.read_only_api_key),
+        ca=("secret", cluster.tls_secret, "ca.crt") if cluster.tls_secret else None,
+        server_name=pulumi.Output.concat(cluster.service_name, ".", cluster.namespace, ".svc"),
+    )
+
+
+def _daemon_target(daemon: OpsDaemon) -> Target:
+    return Target(
+        namespace=daemon.namespace,
+        labels=daemon.pod_labels,
+        port="metrics",
+        tls=daemon.scheme == "https",
+        token=daemon.metrics_secret,
+        server_name=pulumi.Output.concat(daemon.service_name, ".", daemon.namespace, ".svc"),
+    )

@@ -10,8 +10,9 @@ import pulumi
 from pulumi.runtime.config import CONFIG
 
 from infra.components.memory_collection import MemoryCollection
+from infra.components.qdrant_cluster import QdrantCluster
 from infra.components.qdrant_cluster.reference import ClusterReference, export_cluster
-from infra.on_kubernetes import declare_cluster
+from infra.on_kubernetes import declare_cluster, declare_daemon, declare_monitoring, declare_namespace
 from infra.reach import Cluster, at_cluster, at_endpoint
 from infra.replication import replication_problems
 from infra.resources import Provider
@@ -31,36 +32,56 @@ def program() -> None:
 
 def declare_stack(settings: StackSettings) -> None:
     """Declare all that the settings ask for, and export what a person or another program asks for."""
-    cluster = _cluster(settings)
-    if cluster is None:
-        url: pulumi.Input[str] = settings.endpoint.address(environment())
-    else:
-        url = cluster.url
-    pulumi.export("url", url)
+    if not settings.on_kubernetes:
+        url = settings.endpoint.address(environment())
+        pulumi.export("url", url)
+        _collections(settings, at_endpoint(settings.endpoint, environment()))
+        return
+    cluster, namespace = _place(settings)
+    url_there: pulumi.Input[str] = cluster.url if cluster else settings.endpoint.address(environment())
+    pulumi.export("url", url_there)
+    daemon = None
     if settings.collections:
         provider = (
-            at_endpoint(settings.endpoint, environment())
-            if cluster is None
-            else at_cluster(cluster, settings.endpoint, environment())
+            at_cluster(cluster, settings.endpoint, environment())
+            if cluster
+            else at_endpoint(settings.endpoint, environment())
         )
-        _collections(settings, provider)
+        collections = _collections(settings, provider)
+        if settings.daemon:
+            daemon = declare_daemon(
+                settings.daemon,
+                collections=settings.collections,
+                namespace=namespace,
+                url=url_there,
+                ca=cluster.ca if cluster else settings.endpoint.authority(),
+                cluster=cluster,
+                provider=provider,
+                monitoring=settings.monitoring,
+                after=collections,
+            )
+    if settings.monitoring:
+        own = cluster if isinstance(cluster, QdrantCluster) else None
+        declare_monitoring(settings.monitoring, namespace=namespace, cluster=own, daemon=daemon)
 
 
-def _cluster(settings: StackSettings) -> Cluster | None:
-    if settings.cluster:
-        made = declare_cluster(settings.namespace, settings.cluster)
-        export_cluster(made)
-        return made
+def _place(settings: StackSettings) -> tuple[Cluster | None, pulumi.Input[str]]:
+    """The cluster, if it is on Kubernetes, and the namespace of what this stack makes there."""
     if settings.cluster_stack:
         there = ClusterReference(settings.cluster_stack)
         at = f"{NAMESPACE}:collections"
         if problems := list(replication_problems(settings.collections, there.replicas, at)):
             raise ConfigurationError("\n".join(problems))
-        return there
-    return None
+        return there, there.namespace
+    namespace = declare_namespace(settings.namespace, settings.cluster)
+    if settings.cluster is None:
+        return None, namespace
+    made = declare_cluster(settings.cluster, namespace, settings.monitoring)
+    export_cluster(made)
+    return made, namespace
 
 
-def _collections(settings: StackSettings, provider: Provider) -> None:
+def _collections(settings: StackSettings, provider: Provider) -> list[MemoryCollection]:
     options = pulumi.ResourceOptions(providers=[provider])
     made = [
         MemoryCollection(one.spec.name, one.spec, indexes=one.indexes, alias=one.alias, opts=options)
@@ -68,3 +89,4 @@ def _collections(settings: StackSettings, provider: Provider) -> None:
     ]
     pulumi.export("collections", [collection.ready for collection in made])
     pulumi.export("indexes", sum(len(collection.indexes) for collection in made))
+    return made

@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
@@ -20,6 +21,8 @@ from comemory.indexes import PAYLOAD_INDEXES
 from comemory.naming import DEFAULT_TYPES, CollectionName
 from comemory.specs import Spec
 from infra.address import key_problem, url_problem
+from infra.components.monitoring.settings import MonitoringSettings
+from infra.components.ops_daemon.settings import OpsDaemonSettings
 from infra.components.qdrant_cluster.settings import Name, QdrantClusterSettings
 from infra.replication import replication_problems
 
@@ -69,6 +72,15 @@ class EndpointSettings(Spec):
         if value is not None and (problem := key_problem(value.get_secret_value())):
             raise ValueError(problem)
         return value
+
+    def authority(self) -> str | None:
+        """The text of `tls_ca`. Raises ConfigurationError when it is a path that cannot be read."""
+        if self.tls_ca is None or self.tls_ca.lstrip().startswith("-----BEGIN"):
+            return self.tls_ca
+        try:
+            return Path(self.tls_ca).expanduser().read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigurationError(f"{NAMESPACE}:endpoint.tls_ca: cannot be read ({error.strerror})") from error
 
     def address(self, environment: Mapping[str, str]) -> str:
         """The address to use: the one configured, that in `QDRANT_URL`, or the laptop endpoint's.
@@ -124,7 +136,8 @@ class StackSettings(Spec):
         "list for a stack that is the cluster alone.",
     )
     namespace: NamespaceSettings = Field(
-        NamespaceSettings(), description="The namespace, where `cluster` is given."
+        NamespaceSettings(),
+        description="Where `cluster`, `daemon` and `monitoring` are; with `cluster_stack` it is the cluster's.",
     )
     cluster: QdrantClusterSettings | None = Field(
         None, description="A Qdrant cluster on Kubernetes. Default: none; Qdrant is at `endpoint`."
@@ -135,6 +148,17 @@ class StackSettings(Spec):
         description="Stack that made the cluster, `organization/project/stack`, where this stack is not the one. "
         "Address, key and authority are taken from its outputs.",
     )
+    daemon: OpsDaemonSettings | None = Field(
+        None, description="The ops daemon on Kubernetes, for the collections of this stack. Default: none."
+    )
+    monitoring: MonitoringSettings | None = Field(
+        None, description="Monitors of what this stack makes on Kubernetes, rules and dashboards. Default: none."
+    )
+
+    @property
+    def on_kubernetes(self) -> bool:
+        """Whether anything of this stack is on Kubernetes."""
+        return bool(self.cluster or self.cluster_stack or self.daemon or self.monitoring)
 
     def resolved(self) -> tuple[Declared, ...]:
         """The collections as the domain declares them.
@@ -163,6 +187,13 @@ class StackSettings(Spec):
             ]
         if self.cluster_stack and self.endpoint.url:
             return [f"{NAMESPACE}:endpoint.url: {self.cluster_stack} gives the address; keep one of both"]
+        if self.daemon and not (self.cluster or self.cluster_stack or self.endpoint.url):
+            return [
+                f"{NAMESPACE}:daemon: a daemon on Kubernetes has to know where Qdrant is; give "
+                f"{NAMESPACE}:cluster, {NAMESPACE}:cluster_stack or {NAMESPACE}:endpoint.url"
+            ]
+        if self.daemon and not self.collections:
+            return [f"{NAMESPACE}:daemon: there are no collections that it could keep in order"]
         if self.cluster:
             return list(replication_problems(self.collections, self.cluster.replicas, f"{NAMESPACE}:collections"))
         return []

@@ -22,6 +22,8 @@ from comemory.catalog import (
 from comemory.declaration import CollectionSettings
 from comemory.indexes import PARAMETERS, PAYLOAD_INDEXES, IndexSpec
 from comemory.profiles import PROFILES
+from infra.components.monitoring import settings as monitoring
+from infra.components.ops_daemon import settings as daemon
 from infra.components.qdrant_cluster import settings as cluster
 from infra.settings import EndpointSettings, NamespaceSettings, StackSettings
 
@@ -64,6 +66,15 @@ SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("cluster.scheduling", "Where the pods run.", cluster.SchedulingSettings),
     ("cluster.scheduling.tolerations[]", "A taint that the pods bear.", cluster.Toleration),
     ("cluster.environment[]", "Give `value`, or `secret` and `key`.", cluster.EnvironmentVariable),
+    ("comemory:daemon", "The ops daemon on Kubernetes.", daemon.OpsDaemonSettings),
+    ("daemon.image", "Give `tag` or `digest`.", daemon.DaemonImageSettings),
+    ("daemon.settings", "The jobs and their schedules; their keys stand in settings.md.", daemon.DaemonSettings),
+    ("daemon.token", "The token that is made for the daemon.", daemon.DaemonTokenSettings),
+    ("daemon.key", "In place of that token.", daemon.SecretEntry),
+    ("comemory:monitoring", "For Prometheus and Grafana.", monitoring.MonitoringSettings),
+    ("monitoring.monitors", "What is scraped.", monitoring.MonitorsSettings),
+    ("monitoring.rules", "Recorded series and alerts.", monitoring.RulesSettings),
+    ("monitoring.dashboards", "For the sidecar of Grafana's chart.", monitoring.DashboardsSettings),
 )
 
 

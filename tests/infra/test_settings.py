@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.infra.conftest import ROOT
 
 TEXT = {"name": "cm_text_1024_v1", "embedding_model": "m", "dimension": 1024}
 CODE = {"name": "cm_code_768_v1", "embedding_model": "m", "dimension": 768}
+DAEMON = json.dumps({"image": {"repository": "r/comemory", "tag": "1"}})
 
 
 def given(**values: Any) -> dict[str, str]:
@@ -191,8 +193,27 @@ def test_what_is_wrong_with_a_cluster_is_named_by_its_key(values: dict[str, obje
             "comemory:endpoint.url",
         ),
         ({"comemory:cluster_stack": "cluster"}, "comemory:cluster_stack"),
+        ({"comemory:daemon": DAEMON}, "comemory:daemon"),
+        ({"comemory:daemon": DAEMON, "comemory:cluster": "{}", "comemory:collections": "[]"}, "comemory:daemon"),
     ],
 )  # fmt: skip
 def test_a_stack_has_one_place_where_qdrant_is(values: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{key}: "):
         load(values)
+
+
+def test_what_of_a_stack_is_on_kubernetes() -> None:
+    assert not load({}).on_kubernetes
+    assert load({"comemory:cluster": "{}"}).on_kubernetes
+    assert load({"comemory:endpoint": '{"url": "http://q"}', "comemory:daemon": DAEMON}).on_kubernetes
+
+
+def test_the_authority_is_a_text_or_read_from_a_file(tmp_path: Path) -> None:
+    text = "-----BEGIN CERTIFICATE-----\nabc\n"
+    file = tmp_path / "ca.pem"
+    file.write_text(text)
+    assert EndpointSettings(tls_ca=text).authority() == text
+    assert EndpointSettings(tls_ca=str(file)).authority() == text
+    assert EndpointSettings().authority() is None
+    with pytest.raises(ConfigurationError, match=r"comemory:endpoint\.tls_ca: cannot be read"):
+        EndpointSettings(tls_ca=str(tmp_path / "none")).authority()
