@@ -8,11 +8,15 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from comemory.declaration import CollectionSettings
-from infra.components.monitoring import Monitoring, MonitoringSettings, Target, pod_annotations
-from infra.components.ops_daemon import OpsDaemon, OpsDaemonSettings
+from infra.components.monitoring.component import Monitoring
+from infra.components.monitoring.scraping import Target, pod_annotations
+from infra.components.monitoring.settings import MonitoringSettings
+from infra.components.ops_daemon.component import OpsDaemon
 from infra.components.ops_daemon.configuration import PORT as DAEMON_PORT
-from infra.components.qdrant_cluster import QdrantCluster, QdrantClusterSettings
+from infra.components.ops_daemon.settings import OpsDaemonSettings
+from infra.components.qdrant_cluster.cluster import QdrantCluster
 from infra.components.qdrant_cluster.configuration import HTTP_PORT
+from infra.components.qdrant_cluster.settings import QdrantClusterSettings
 from infra.reach import Cluster
 from infra.resources import Provider
 from infra.settings import NamespaceSettings

@@ -10,7 +10,7 @@ import pulumi
 from pulumi.runtime.config import CONFIG
 
 from infra.components.memory_collection import MemoryCollection
-from infra.components.qdrant_cluster import QdrantCluster
+from infra.components.qdrant_cluster.cluster import QdrantCluster
 from infra.components.qdrant_cluster.reference import ClusterReference, export_cluster
 from infra.on_kubernetes import declare_cluster, declare_daemon, declare_monitoring, declare_namespace
 from infra.reach import Cluster, at_cluster, at_endpoint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 
-from infra.components.qdrant_cluster import QdrantCluster
+from infra.components.qdrant_cluster.cluster import QdrantCluster
 from infra.components.qdrant_cluster.reference import ClusterReference
 from infra.resources import Provider
 from infra.settings import ConfigurationError, EndpointSettings

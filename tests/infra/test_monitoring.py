@@ -8,10 +8,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from infra.components.monitoring import MonitoringSettings, Target, pod_annotations
 from infra.components.monitoring.component import _boards, rule_groups
-from infra.components.monitoring.scraping import pod_monitor, service_monitor
-from infra.components.monitoring.settings import DashboardsSettings
+from infra.components.monitoring.scraping import Target, pod_annotations, pod_monitor, service_monitor
+from infra.components.monitoring.settings import DashboardsSettings, MonitoringSettings
 
 LABELS = {"app.kubernetes.io/name": "qdrant"}
 QDRANT = Target(

@@ -19,7 +19,6 @@ import yaml
 from pydantic import ValidationError
 
 from comemory.declaration import CollectionSettings
-from infra.components.ops_daemon import OpsDaemonSettings
 from infra.components.ops_daemon.configuration import (
     CA_FILE,
     DECLARED_FILE,
@@ -32,6 +31,7 @@ from infra.components.ops_daemon.configuration import (
     checksum,
     files,
 )
+from infra.components.ops_daemon.settings import OpsDaemonSettings
 from infra.components.ops_daemon.workload import USER, deployment
 from infra.provider.access_token import AccessTokenSpec
 

@@ -13,7 +13,8 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from infra.components.qdrant_cluster import QdrantCluster, QdrantClusterSettings
+from infra.components.qdrant_cluster.cluster import QdrantCluster
+from infra.components.qdrant_cluster.settings import QdrantClusterSettings
 from tests.support.certificates import Authority
 from tests.support.control_plane import ControlPlane
 from tests.support.kubernetes_stack import KubernetesStack

@@ -2,8 +2,3 @@
 (`configuration`), its pod (`workload`), and the component that puts them together with a token, a Lease and a
 network policy.
 """
-
-from infra.components.ops_daemon.component import OpsDaemon
-from infra.components.ops_daemon.settings import OpsDaemonSettings
-
-__all__ = ["OpsDaemon", "OpsDaemonSettings"]

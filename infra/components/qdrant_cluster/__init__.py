@@ -2,8 +2,3 @@
 configuration and start (`configuration`), keys, certificates, volumes, network, scheduling, and the pods that use
 them (`workload`). `cluster` puts them together as one Pulumi component.
 """
-
-from infra.components.qdrant_cluster.cluster import KeysSecret, QdrantCluster
-from infra.components.qdrant_cluster.settings import QdrantClusterSettings
-
-__all__ = ["KeysSecret", "QdrantCluster", "QdrantClusterSettings"]
