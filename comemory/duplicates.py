@@ -96,15 +96,20 @@ def duplicate_key(
         policy: None takes the default of the payload's scope.
         vector_names: the names of the vectors that the point has.
     """
-    domain = access_domain(payload)
-    content = normalise_fingerprint(payload.get("fingerprint"))
-    if domain is None or content is None:
+    key = _content_key(payload, access_domain(payload), vector_names)
+    if key is None:
         return None
-    key = (*domain, frozenset(vector_names), content)
     if (policy or policy_for(payload.get("scope"))) is DuplicatePolicy.CONTENT:
         return key
     place = _place(payload)
     return None if place is None else (*key, *place)
+
+
+def _content_key(
+    payload: Mapping[str, Any], domain: tuple[Hashable, ...] | None, vector_names: Collection[str]
+) -> tuple[Hashable, ...] | None:
+    content = normalise_fingerprint(payload.get("fingerprint"))
+    return None if domain is None or content is None else (*domain, frozenset(vector_names), content)
 
 
 def _place(payload: Mapping[str, Any]) -> tuple[str, int] | None:
@@ -148,9 +153,20 @@ class Identity:
         return self.content if policy is DuplicatePolicy.CONTENT else self.source
 
     @classmethod
-    def of(cls, payload: Mapping[str, Any], vector_names: Collection[str] = ("dense",)) -> Identity | None:
-        """The identity of a point with this payload; None where it is a duplicate of nothing."""
-        key = duplicate_key(payload, DuplicatePolicy.CONTENT, vector_names)
+    def of(
+        cls,
+        payload: Mapping[str, Any],
+        vector_names: Collection[str] = ("dense",),
+        domain: tuple[Hashable, ...] | None = None,
+    ) -> Identity | None:
+        """The identity of a point with this payload; None where it is a duplicate of nothing.
+
+        Args:
+            payload: as stored, well-formed or not.
+            vector_names: the names of the vectors that the point has.
+            domain: its `access_domain`, from one who has it already.
+        """
+        key = _content_key(payload, domain or access_domain(payload), vector_names)
         if key is None:
             return None
         content = _digest(*(sorted(part) if isinstance(part, frozenset) else part for part in key))

@@ -22,7 +22,7 @@ from ops.jobs.holding import Domain
 from ops.jobs.limits import Limits, parts
 from ops.session import PointId, Session
 
-CHUNK = 4000
+CHUNK = 2000
 """Points that are read and decided on together, at most."""
 
 BYTES_PER_READ = 1_000_000
@@ -99,14 +99,15 @@ class MemberReader:
 
     def _member(self, point: Mapping[str, Any], vectors: Collection[str], *, with_domain: bool) -> Member | None:
         payload = point.get("payload") or {}
-        identity = Identity.of(payload, vectors)
-        if identity is None:
+        domain = access_domain(payload)
+        identity = None if domain is None else Identity.of(payload, vectors, domain)
+        if domain is None or identity is None:
             return None
         digest = identity.under(policy_for(payload["scope"], self._policies))
         if digest is None:
             # Without a source it is nobody's copy; `content` would still take it for one.
             digest = hashlib.blake2b(repr(point["id"]).encode(), digest_size=16, person=b"id").digest()
-        domain, chunk = access_domain(payload) or (), payload.get("chunk")
+        chunk = payload.get("chunk")
         lists = [len(part) for part in domain if isinstance(part, frozenset)]
         return Member(
             candidate=Candidate.of(point["id"], payload, self._exempt_tags),
