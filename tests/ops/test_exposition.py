@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -23,6 +22,7 @@ from ops.metrics import METRICS, NO_TENANT, OTHER_TENANTS
 from ops.report import JobReport, Problem, Row
 from ops.results import Results
 from ops.snapshot import CollectorRun, Sample, Snapshot, SnapshotStore, tenant_label
+from tests.support.prometheus import programs
 
 NOW = datetime(2026, 2, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -205,13 +205,12 @@ def test_a_new_snapshot_is_shown_at_once_and_a_tenant_that_is_gone_is_gone() -> 
         assert value(shown, "comemory_points", collection="cm", tenant_id="t_a", scope="docs") == 4
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, a part of Prometheus, is not installed")
 def test_promtool_finds_nothing_to_complain_of() -> None:
     shown, results = exposition([points("t_a", 3), points('odd"\\\n', 1)])
     results.start("ttl", NOW)
     results.finish(report("ttl", Row("cm", "t_a", "docs", 3)))
     said = subprocess.run(
-        ["promtool", "check", "metrics"], input=shown.render()[0], capture_output=True, check=False
+        [programs().promtool, "check", "metrics"], input=shown.render()[0], capture_output=True, check=False
     )
     assert (said.returncode, said.stdout, said.stderr) == (0, b"", b"")
 
