@@ -80,9 +80,8 @@ def pod(namespace: str, name: str, security: Manifest) -> Manifest:
 
 
 def ready(kubernetes: ControlPlane, namespace: str, name: str) -> bool:
-    conditions = (kubernetes.get(f"/api/v1/namespaces/{namespace}/pods/{name}") or {})["status"].get(
-        "conditions", []
-    )
+    found = kubernetes.get(f"/api/v1/namespaces/{namespace}/pods/{name}") or {}
+    conditions = found.get("status", {}).get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 

@@ -12,6 +12,7 @@ import contextlib
 import json
 import secrets
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -211,14 +212,10 @@ def control_plane(tools: Toolbox, folder: Path) -> Iterator[ControlPlane]:
         with _start(tools, folder, start, started) as plane:
             yield plane
     finally:
-        for component in reversed(started):
-            component.process.terminate()
-        for component in reversed(started):
-            try:
-                component.process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                component.process.kill()
-                component.process.wait()
+        for component in reversed(started):  # killed: there is no state to keep
+            component.process.kill()
+        for component in started:
+            component.process.wait()
 
 
 @contextlib.contextmanager
@@ -262,7 +259,7 @@ def _start(
         "--allow-privileged=true", "--profiling=false",
     )  # fmt: skip
 
-    verify = httpx.create_ssl_context(verify=str(ca))
+    verify = ssl.create_default_context(cafile=str(ca))
     with httpx.Client(
         base_url=url, headers={"Authorization": f"Bearer {token}"}, verify=verify, timeout=30, trust_env=False
     ) as api:
@@ -351,12 +348,12 @@ def _furnish(plane: ControlPlane) -> None:
 
 
 def _takes_pods(node: Manifest) -> bool:
-    conditions = {each["type"]: each["status"] for each in node.get("status", {}).get("conditions", [])}
+    conditions = {each["type"]: each["status"] for each in node.get("status", {}).get("conditions") or []}
     return conditions.get("Ready") == "True" and not node["spec"].get("taints")
 
 
 def _established(definition: Manifest) -> bool:
-    conditions = definition.get("status", {}).get("conditions", [])
+    conditions = definition.get("status", {}).get("conditions") or []
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
