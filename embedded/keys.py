@@ -7,8 +7,6 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from embedded import tokens
-
 API_KEY = "QDRANT__SERVICE__API_KEY"
 READ_ONLY_API_KEY = "QDRANT__SERVICE__READ_ONLY_API_KEY"
 JWT_RBAC = "QDRANT__SERVICE__JWT_RBAC"
@@ -96,6 +94,9 @@ class Keys:
 
 
 def _of_token(token: str, key: str) -> Rights | None:
+    # What reads tokens brings cryptography along, a fifth of a second that only who uses them should wait for.
+    from embedded import tokens  # noqa: PLC0415
+
     try:
         claims = tokens.claims(token, key)
     except tokens.Expired:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Self
 from uuid import uuid4
 
-import jwt
 from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
 from pydantic import Field, model_validator
@@ -184,9 +183,8 @@ class AccessTokenHandler:
     def _worn_out(self, inputs: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
         """Why the token of the state is no longer good; None when it is."""
         spec = validated(AccessTokenSpec, inputs)
-        try:
-            claims = _decoded(str(state.get("token", "")), self._key(spec.api_key))
-        except jwt.InvalidTokenError:
+        claims = _decoded(str(state.get("token", "")), self._key(spec.api_key))
+        if claims is None:
             return "it is not signed with the server's present API key"
         left = datetime.fromtimestamp(claims["exp"], UTC) - datetime.now(UTC)
         if left <= timedelta(0):
@@ -198,10 +196,7 @@ class AccessTokenHandler:
     def _signed(self, properties: Properties) -> dict[str, PropertyValue]:
         spec = validated(AccessTokenSpec, plain_map(properties))
         claims = spec.claims(datetime.now(UTC))
-        with warnings.catch_warnings():
-            # A short key has been named by `check`.
-            warnings.simplefilter("ignore")
-            token = jwt.encode(claims, self._key(spec.api_key), ALGORITHM)
+        token = _encoded(claims, self._key(spec.api_key))
         end = datetime.fromtimestamp(claims["exp"], UTC).isoformat().replace("+00:00", "Z")
         return {
             **properties,
@@ -210,13 +205,31 @@ class AccessTokenHandler:
         }
 
 
-def _decoded(token: str, key: str) -> dict[str, Any]:
+# PyJWT brings cryptography along, which takes long to import: only a stack with tokens waits for it. It warns of
+# short keys, as `check` has done already.
+
+
+def _encoded(claims: dict[str, Any], key: str) -> str:
+    import jwt  # noqa: PLC0415
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        claims: dict[str, Any] = jwt.decode(
-            token, key, [ALGORITHM], options={"verify_exp": False, "require": ["exp", "access"]}
-        )
-        return claims
+        return jwt.encode(claims, key, ALGORITHM)
+
+
+def _decoded(token: str, key: str) -> dict[str, Any] | None:
+    """The claims of a token that this key has signed, ended or not; None of another."""
+    import jwt  # noqa: PLC0415
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            claims: dict[str, Any] = jwt.decode(
+                token, key, [ALGORITHM], options={"verify_exp": False, "require": ["exp", "access"]}
+            )
+    except jwt.InvalidTokenError:
+        return None
+    return claims
 
 
 def _known_or_assumed(values: Mapping[str, Any]) -> dict[str, Any]:

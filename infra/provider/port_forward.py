@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 QDRANT_PORT = 6333
 DIAL_SECONDS = 20.0
+FOLDER_PREFIX = "qdrant-forward-"
+LONGEST_FOLDER = 60
 _CHUNK = 256 * 1024
 
 
@@ -60,7 +62,13 @@ class PortForward:
         self.problem: ProviderError | None = None
         self._target = target
         self._port = port
-        self._folder = tempfile.TemporaryDirectory(prefix="qdrant-forward-", ignore_cleanup_errors=True)
+        # The path of a socket has a limit of about a hundred bytes, which a long TMPDIR would pass.
+        short = len(tempfile.gettempdir()) < LONGEST_FOLDER
+        self._folder = tempfile.TemporaryDirectory(
+            prefix=FOLDER_PREFIX,
+            dir=None if short else "/tmp",  # noqa: S108
+            ignore_cleanup_errors=True,
+        )
         self.socket = Path(self._folder.name) / "socket"
         self._server: asyncio.Server | None = None
         self._opening = asyncio.Lock()
