@@ -132,7 +132,7 @@ def _download(part: Part, folder: Path, say: Say) -> None:
 def _build(part: Part, folder: Path, say: Say) -> None:
     """Build the part's executables into `folder`/bin."""
     started = time.monotonic()
-    say(f"building {part.name} {part.version} from {part.module} ({part.about} on two cores the first time)")
+    say(f"building {part.name} {part.version} from {part.module} ({part.about})")
     module = folder / "module"
     shutil.copytree(part.module_folder, module)
     run_go(["mod", "download"], module, say, what=f"{part.name}: fetching modules")
