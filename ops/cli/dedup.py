@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ops.cli import options
-from ops.cli.execute import execute
+from ops.cli.execute import delete
 from ops.errors import SettingsError
 from ops.jobs.dedup import DedupJob
 from ops.jobs.registry import Registered
@@ -56,16 +56,9 @@ def dedup(
         raise SettingsError("--report is written by a dry run: give --dry-run too.")
     if report is not None and from_report is not None:
         raise SettingsError("--report and --from-report cannot be given together.")
-    settings = options.override(
-        options.read_settings(settings_file),
-        "dedup",
-        max_points=max_points,
-        max_seconds=max_seconds,
-        batch=batch,
-        points_per_second=points_per_second,
-    )
     job = DedupJob("full" if full else "incremental", write_report=report, from_report=from_report)
-    execute(
-        Registered("dedup", job, "dedup"), settings, options.selection(collection, tenant, scope),
-        deletes=True, dry_run=dry_run, yes=yes, as_json=as_json, exit_code=exit_code,
+    delete(
+        Registered("dedup", job, "dedup"), settings_file, options.selection(collection, tenant, scope),
+        limits=options.limits(max_points, max_seconds, batch, points_per_second),
+        dry_run=dry_run, yes=yes, as_json=as_json, exit_code=exit_code,
     )  # fmt: skip

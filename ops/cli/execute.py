@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import typer
 
 from ops.cli import output
+from ops.cli.options import override, read_settings
 from ops.errors import SettingsError
 from ops.jobs import registry
 from ops.jobs.base import Selection
@@ -45,6 +49,29 @@ def execute(
         output.report(result)
     code = _CODES[result.outcome]
     raise typer.Exit(FOUND if exit_code and code == DONE and result.found else code)
+
+
+def delete(
+    registered: Registered,
+    settings_file: Path | None,
+    selected: Selection,
+    *,
+    limits: Mapping[str, Any],
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    exit_code: bool,
+) -> None:
+    """`execute` for a job that deletes, with what the command line gave for its section (None: not given).
+
+    Raises:
+        SettingsError: the settings or one of these values cannot be used.
+    """
+    settings = override(read_settings(settings_file), registered.section, **limits)
+    execute(
+        registered, settings, selected,
+        deletes=True, dry_run=dry_run, yes=yes, as_json=as_json, exit_code=exit_code,
+    )  # fmt: skip
 
 
 def _run(registered: Registered, settings: Settings, selected: Selection, *, dry_run: bool) -> JobReport:

@@ -73,6 +73,18 @@ def override(settings: Settings, section: str, **values: Any) -> Settings:
     return settings.model_copy(update={section: after})
 
 
+def limits(
+    max_points: int | None, max_seconds: float | None, batch: int | None, points_per_second: float | None
+) -> dict[str, Any]:
+    """The options of every command that deletes, by the keys of its section."""
+    return {
+        "max_points": max_points,
+        "max_seconds": max_seconds,
+        "batch": batch,
+        "points_per_second": points_per_second,
+    }
+
+
 def duration(text: str | None, option: str) -> timedelta | None:
     """A duration such as `7d`, `36h`, `P7D` or seconds, or None when not given.
 

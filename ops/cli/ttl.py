@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ops.cli import options
-from ops.cli.execute import execute
+from ops.cli.execute import delete
 from ops.jobs.registry import Registered
 from ops.jobs.ttl import TtlJob
 
@@ -36,16 +36,9 @@ def ttl(
 
     Without --yes, what would go is shown first and a question asked.
     """
-    settings = options.override(
-        options.read_settings(settings_file),
-        "ttl",
-        grace=options.duration(grace, "--grace"),
-        max_points=max_points,
-        max_seconds=max_seconds,
-        batch=batch,
-        points_per_second=points_per_second,
-    )
-    execute(
-        Registered("ttl", TtlJob(), "ttl"), settings, options.selection(collection, tenant, scope),
-        deletes=True, dry_run=dry_run, yes=yes, as_json=as_json, exit_code=exit_code,
+    limits = options.limits(max_points, max_seconds, batch, points_per_second)
+    delete(
+        Registered("ttl", TtlJob(), "ttl"), settings_file, options.selection(collection, tenant, scope),
+        limits=limits | {"grace": options.duration(grace, "--grace")},
+        dry_run=dry_run, yes=yes, as_json=as_json, exit_code=exit_code,
     )  # fmt: skip

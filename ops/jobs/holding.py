@@ -46,7 +46,8 @@ class Holding:
             domain: The access domain of both.
             days: The copy's `ttl_days`, where it expires.
         """
-        behind = self._standings.cost(survivor, copy, days)
+        place = self._standings.place(survivor, copy, days)
+        behind = self._standings.cost(place)
         if behind is None:
             return False
         new = behind + sum(
@@ -55,7 +56,7 @@ class Holding:
         if self._limit is not None and self._size and self._size + new > self._limit:
             return False
         self._size += new
-        self._standings.add(survivor, copy, days)
+        self._standings.add(place)
         for values, value in zip(self._values, domain, strict=True):
             values[value].append(copy.id)
         return True

@@ -27,7 +27,7 @@ MOST_CLAUSES = 256
 CONDITIONS = 5
 """What a bound takes of the number of conditions that a filter may have, at most."""
 
-_LATELY = 8
+_LATELY = 32
 """Bounds that a further copy is tried with; copies come in order of their time."""
 
 _MOMENT = timedelta(microseconds=1)
@@ -54,6 +54,17 @@ class _Kind:
     importance: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A copy with its bound, and the one of its kind that it can share."""
+
+    copy: PointId
+    kind: _Kind
+    low: Any
+    high: Any
+    shared: _Bound | None
+
+
 class Standings:
     """The copies of one deletion with what keeps them behind their survivors."""
 
@@ -61,15 +72,8 @@ class Standings:
         self._kinds: dict[_Kind, list[_Bound]] = {}
         self._clauses = 0
 
-    def cost(self, survivor: Candidate, copy: Candidate, days: int | None) -> int | None:
-        """How many more conditions a copy would take; None where there is no room for them."""
-        kind, low, high = _bound(survivor, copy, days)
-        if self._shared(kind, low, high) is not None:
-            return 0
-        return CONDITIONS if self._clauses < MOST_CLAUSES else None
-
-    def add(self, survivor: Candidate, copy: Candidate, days: int | None) -> None:
-        """Add a copy.
+    def place(self, survivor: Candidate, copy: Candidate, days: int | None) -> Place:
+        """Where a copy would stand.
 
         Args:
             survivor: As it is now.
@@ -77,13 +81,23 @@ class Standings:
             days: Its `ttl_days`, where it expires.
         """
         kind, low, high = _bound(survivor, copy, days)
-        shared = self._shared(kind, low, high)
+        return Place(copy.id, kind, low, high, self._shared(kind, low, high))
+
+    def cost(self, place: Place) -> int | None:
+        """How many more conditions a copy would take; None where there is no room for them."""
+        if place.shared is not None:
+            return 0
+        return CONDITIONS if self._clauses < MOST_CLAUSES else None
+
+    def add(self, place: Place) -> None:
+        """Add a copy at the place that was found last."""
+        shared = place.shared
         if shared is None:
-            self._kinds.setdefault(kind, []).append(_Bound(low, high, [copy.id]))
+            self._kinds.setdefault(place.kind, []).append(_Bound(place.low, place.high, [place.copy]))
             self._clauses += 1
         else:
-            shared.low, shared.high = max(shared.low, low), min(shared.high, high)
-            shared.points.append(copy.id)
+            shared.low, shared.high = max(shared.low, place.low), min(shared.high, place.high)
+            shared.points.append(place.copy)
 
     def _shared(self, kind: _Kind, low: Any, high: Any) -> _Bound | None:
         for bound in reversed(self._kinds.get(kind, [])[-_LATELY:]):

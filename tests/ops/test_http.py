@@ -4,6 +4,7 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from comemory.payload import SCOPES
+from ops import metrics
 from ops.errors import OpsError, SettingsError
 from ops.exposition import Exposition
 from ops.http import HttpServer, application
 from ops.results import Results
 from ops.settings import HttpSettings
-from ops.snapshot import SnapshotStore
+from ops.snapshot import CollectorRun, Sample, Snapshot, SnapshotStore
 
 Serve = Callable[..., HttpServer]
 
@@ -47,6 +50,27 @@ def test_metrics_are_openmetrics_when_asked_for(serve: Serve) -> None:
     asked = httpx.get(url, headers={"accept": scraper})
     assert asked.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     assert asked.text.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text;version=1.0.0"])
+def test_of_ten_thousand_tenants_the_smallest_are_folded_and_the_scrape_says_so(serve: Serve, accept: str) -> None:
+    store, largest = SnapshotStore(), 1000
+    samples = tuple(
+        Sample(metrics.POINTS, ("cm", f"t_{tenant:05d}", scope), tenant + 1)
+        for tenant in range(10_000)
+        for scope in SCOPES
+    )
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    store.publish(Snapshot(now, {("tenants", "cm"): CollectorRun("tenants", "cm", 0.5, True, now, samples)}))
+    render = Exposition(store, Results(("ttl",)), max_tenants=largest).render
+    answer = httpx.get(serve(metrics=render).url + "/metrics", headers={"accept": accept}, timeout=60)
+    lines = [line for line in answer.text.splitlines() if line.startswith("comemory_points{")]
+    assert len(lines) == (largest + 1) * len(SCOPES)
+    assert "comemory_tenants_folded 9000.0" in answer.text
+    folded = [line for line in lines if f'tenant_id="{metrics.OTHER_TENANTS}"' in line]
+    assert {float(line.rsplit(" ", 1)[1]) for line in folded} == {sum(range(1, 9_001))}
+    assert sum(float(line.rsplit(" ", 1)[1]) for line in lines) == len(SCOPES) * sum(range(1, 10_001))
+    assert not any('tenant_id="t_00042"' in line for line in lines)
 
 
 def test_ready_says_why_not(serve: Serve) -> None:

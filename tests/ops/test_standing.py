@@ -61,8 +61,9 @@ def test_what_is_unchanged_is_held_and_what_would_win_is_not(points: Memory, dat
     for one, other in zip(numbers[::2], numbers[1::2], strict=True):
         survivor, loser = sorted((candidates[one], candidates[other]), key=lambda candidate: candidate.rank)
         lived = days(made[int(loser.id)], loser)
-        assert standings.cost(survivor, loser, lived) is not None
-        standings.add(survivor, loser, lived)
+        place = standings.place(survivor, loser, lived)
+        assert standings.cost(place) is not None
+        standings.add(place)
         keepers[int(loser.id)] = survivor
     points.put({number: made[number] for number in keepers})
     assert held(points, standings, list(keepers)) == keepers.keys()
@@ -83,10 +84,10 @@ def test_copies_whose_bounds_meet_share_one() -> None:
         (Candidate.of(n, copy(created_at=days_ago(90 + n))), Candidate.of(100 + n, copy(created_at=days_ago(n))))
         for n in range(50)
     ]
-    assert standings.cost(*pairs[0], None)
+    assert standings.cost(standings.place(*pairs[0], None))
     for survivor, loser in pairs:
-        standings.add(survivor, loser, None)
+        standings.add(standings.place(survivor, loser, None))
     (clause,) = standings.conditions()
     assert isinstance(clause, models.Filter)
     assert clause.should is None
-    assert standings.cost(Candidate.of(1, copy(created_at=days_ago(95))), pairs[1][1], None) == 0
+    assert standings.cost(standings.place(Candidate.of(1, copy(created_at=days_ago(95))), pairs[1][1], None)) == 0
