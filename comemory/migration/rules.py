@@ -1,0 +1,237 @@
+"""Rules: from the name of a collection to whom its points belong. As YAML, see docs/migration.md.
+
+The first rule that matches decides, and the built-in ones, the mapping table of the specification, come last. A
+rule that says nothing of readers makes points private to their owner; a point whose owner nobody knows is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from comemory.migration.shapes import SHAPES
+from comemory.migration.times import check_zone, to_utc
+from comemory.payload import Acl, Scope, SourceKind, Visibility
+from comemory.specs import Spec
+
+_WORD = re.compile(r"\{(\w*)\}")
+TEMPLATES: Final = ("tenant", "team", "project", "agent", "owner", "target")
+
+
+class Rule(Spec):
+    """What becomes of the points of some collections.
+
+    The values of `tenant`, `team`, `project`, `agent`, `owner`, `target` and of `tags` are written as they shall
+    stand in the payload, prefix included (`agt_{agent}`); `{name}` stands for the group `(?P<name>…)` of one of the
+    patterns. `tenant`, `target`, `zone`, `created_at` and `embedding_model` hold over those of the rule set.
+    """
+
+    name: str = Field(min_length=1, description="What reports call the rule.")
+    collections: str = Field(
+        min_length=1, description="Regular expression that the collection's whole name matches."
+    )
+    partitions: str | None = Field(
+        None,
+        description="Regular expression for the framework's own tenant inside the collection: Open WebUI's "
+        "`tenant_id`, Dify's `group_id`, LightRAG's `workspace_id`. Null: any, also none.",
+    )
+    shape: str | None = Field(None, description=f"One of {', '.join(SHAPES)}; null: found by looking.")
+    target: str | None = Field(None, description="The collection that the points go to.")
+    tenant: str | None = Field(None, description="Such as t_daarion.")
+    team: str | None = Field(None, description="Such as team_core.")
+    project: str | None = Field(None, description="Such as proj_helion.")
+    agent: str | None = Field(
+        None, description="Such as agt_helion; null: the one that the point names, if it does."
+    )
+    owner: str | None = Field(
+        None,
+        description="agt_…, team_… or user_…; null: the user that the point names, else the agent, else the team.",
+    )
+    users: Mapping[str, str] = Field(
+        default_factory=dict, description="Who a user is called under the schema, by the framework's id: user_…."
+    )
+    agents: Mapping[str, str] = Field(default_factory=dict, description="The same for agents: agt_….")
+    scope: Scope | None = Field(
+        None, description="Null: what the shape says of itself (mem0: memory), else refused."
+    )
+    source_kind: SourceKind | None = Field(None, description="Null: by the shape, else by the scope.")
+    visibility: Visibility = Field("private", description="Who else may read.")
+    acl: Acl | None = Field(None, description="Readers of confidential points besides their owner.")
+    tags: tuple[str, ...] = Field((), description="Tags.")
+    indexed: bool = Field(True, description="Whether agents find the points.")
+    lang: str | None = Field(None, description="Language code.")
+    zone: str | None = Field(None, description="Time zone of times without an offset, such as Europe/Kyiv.")
+    created_at: str | None = Field(None, description="For points that say no time: when they were made.")
+    created_field: str | None = Field(None, description="Where in the payload the time stands: `metadata.date`.")
+    embedding_model: str | None = Field(None, description="What made the vectors; null: what the points say.")
+    vectors: Mapping[str, str | None] = Field(
+        default_factory=dict,
+        description='The target\'s name of each vector of the source; "" is the unnamed one, null leaves it out.',
+    )
+
+    @field_validator("collections", "partitions")
+    @classmethod
+    def _is_pattern(cls, value: str | None) -> str | None:
+        try:
+            re.compile(value or "")
+        except re.error as error:
+            raise ValueError(f"is no regular expression: {error}") from None
+        return value
+
+    @field_validator("shape")
+    @classmethod
+    def _is_shape(cls, value: str | None) -> str | None:
+        if value is not None and value not in SHAPES:
+            raise ValueError(f"is none of {', '.join(SHAPES)}")
+        return value
+
+    @field_validator("zone")
+    @classmethod
+    def _is_zone(cls, value: str | None) -> str | None:
+        return None if value is None else check_zone(value)
+
+    @field_validator("created_at")
+    @classmethod
+    def _is_time(cls, value: str | None) -> str | None:
+        return None if value is None else to_utc("created_at", value)
+
+    @model_validator(mode="after")
+    def _captures_are_there(self) -> Self:
+        groups = {*re.compile(self.collections).groupindex, *re.compile(self.partitions or "").groupindex}
+        for key in (*TEMPLATES, "tags"):
+            values = getattr(self, key)
+            for value in (values,) if isinstance(values, str) else values or ():
+                for word in _WORD.findall(value):
+                    if word not in groups:
+                        raise ValueError(
+                            f"{key} has {{{word}}}, and no pattern of the rule has a group (?P<{word}>…)"
+                        )
+        if self.acl is not None and self.visibility != "confidential":
+            raise ValueError(f"acl opens confidential points only, and visibility is {self.visibility}")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A rule applied to one collection and partition: its templates filled in."""
+
+    rule: Rule
+    tenant: str | None
+    target: str | None
+    team: str | None = None
+    project: str | None = None
+    agent: str | None = None
+    owner: str | None = None
+    tags: tuple[str, ...] = ()
+    zone: str | None = None
+    created_at: str | None = None
+    embedding_model: str | None = None
+    acl: Mapping[str, Any] | None = field(default=None)
+
+
+class RuleSet(Spec):
+    """Rules, what holds for all of them, and the name of the place that the points come from.
+
+    `origin` parts the ids of points of equal collections and ids on two servers; it is kept in every payload.
+    """
+
+    version: Literal[1] = Field(1, description="Of this format.")
+    origin: str = Field("legacy", pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$", description="What the source is called.")
+    tenant: str | None = Field(None, description="The tenant, where a rule names none.")
+    target: str | None = Field(None, description="The target collection, where a rule names none.")
+    zone: str | None = Field(None, description="Time zone of times without an offset, where a rule names none.")
+    created_at: str | None = Field(None, description="When points were made that say no time.")
+    embedding_model: str | None = Field(None, description="What made the vectors.")
+    builtin: bool = Field(True, description="Whether the specification's table comes after the rules.")
+    rules: tuple[Rule, ...] = Field((), description="The first that matches decides.")
+
+    @field_validator("zone")
+    @classmethod
+    def _is_zone(cls, value: str | None) -> str | None:
+        return None if value is None else check_zone(value)
+
+    @field_validator("created_at")
+    @classmethod
+    def _is_time(cls, value: str | None) -> str | None:
+        return None if value is None else to_utc("created_at", value)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [rule.name for rule in self.all()]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two rules are named {twice[0]!r}")
+        return self
+
+    def all(self) -> tuple[Rule, ...]:
+        """The rules in the order in which they are asked."""
+        return (*self.rules, *BUILTIN) if self.builtin else self.rules
+
+    def concerns(self, collection: str) -> bool:
+        """Whether any rule is about this collection."""
+        return any(re.fullmatch(rule.collections, collection) for rule in self.all())
+
+    def of_collection(self, collection: str) -> tuple[Rule, ...]:
+        """The rules that may decide about points of this collection."""
+        return tuple(rule for rule in self.all() if re.fullmatch(rule.collections, collection))
+
+    def assign(self, collection: str, partition: str | None) -> Assignment | None:
+        """What the first matching rule says; None where there is none."""
+        for rule in self.all():
+            named = re.fullmatch(rule.collections, collection)
+            if named is None:
+                continue
+            parted = None
+            if rule.partitions is not None:
+                parted = None if partition is None else re.fullmatch(rule.partitions, partition)
+                if parted is None:
+                    continue
+            captured = named.groupdict() | (parted.groupdict() if parted else {})
+            filled = {key: _fill(getattr(rule, key), captured) for key in TEMPLATES}
+            return Assignment(
+                rule=rule,
+                tenant=filled["tenant"] or self.tenant,
+                target=filled["target"] or self.target,
+                team=filled["team"],
+                project=filled["project"],
+                agent=filled["agent"],
+                owner=filled["owner"],
+                tags=tuple(tag for tag in (_fill(tag, captured) for tag in rule.tags) if tag),
+                zone=rule.zone or self.zone,
+                created_at=rule.created_at or self.created_at,
+                embedding_model=rule.embedding_model or self.embedding_model,
+                acl=None if rule.acl is None else rule.acl.model_dump(exclude_none=True),
+            )
+        return None
+
+
+def _fill(template: str | None, captured: Mapping[str, str | None]) -> str | None:
+    if template is None:
+        return None
+    return _WORD.sub(lambda word: captured[word[1]] or "", template)
+
+
+def _table(rows: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Rule, ...]:
+    return tuple(Rule(name=f"builtin:{name}", **values) for name, values in rows)
+
+
+BUILTIN: Final = _table(
+    (
+        ("helion_docs", {"collections": "helion_docs", "agent": "agt_helion", "scope": "docs"}),
+        ("nutra_messages", {"collections": "nutra_messages", "agent": "agt_nutra", "scope": "messages"}),
+        (
+            "druid_legal_kb",
+            {"collections": "druid_legal_kb", "agent": "agt_druid", "scope": "docs", "tags": ("legal_kb",)},
+        ),
+        (
+            "nutra_food_knowledge",
+            {"collections": "nutra_food_knowledge", "agent": "agt_nutra", "scope": "docs", "tags": ("food_kb",)},
+        ),
+        ("*_memory_items", {"collections": ".*_memory_items", "scope": "memory"}),
+        ("*_artifacts", {"collections": ".*_artifacts", "scope": "artifacts"}),
+    )
+)
+"""The table "Migration Mapping (Legacy Collections)" of the specification. It names no tenant."""
