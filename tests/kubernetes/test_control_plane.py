@@ -283,3 +283,12 @@ def test_a_component_that_dies_is_named_with_the_end_of_its_log(toolbox: Toolbox
         control_plane(tools, tmp_path),
     ):
         pass
+    left = [file for file in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path).encode() in _read(file)]
+    assert not left, "what had been started is stopped"
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
