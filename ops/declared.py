@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from comemory.declaration import CollectionSettings, Declared
 from comemory.drift import Change, IndexUnexpected, compare
 from comemory.live import LiveCollection
 from ops.errors import SettingsError
+from ops.yaml_file import read_yaml
 
 STACK_KEY = "comemory:collections"
 _LIST = TypeAdapter(list[CollectionSettings])
@@ -29,11 +29,9 @@ def read_declared(file: Path) -> tuple[Declared, ...]:
         SettingsError: the file cannot be read, or a key in it is wrong; the text names the key.
     """
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"collections.declared: cannot read {file}: {error.strerror}.") from None
-    except yaml.YAMLError:
-        raise SettingsError(f"collections.declared: {file} is not YAML.") from None
+        content = read_yaml(file, "file")
+    except SettingsError as error:
+        raise SettingsError(f"collections.declared: {error}") from None
     found: Any = content
     if isinstance(content, dict):
         config = content.get("config")

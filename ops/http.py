@@ -69,11 +69,13 @@ def application(
 def _guarded(endpoint: Endpoint, token: SecretStr | None) -> Endpoint:
     if token is None:
         return endpoint
-    expected = f"Bearer {token.get_secret_value()}".encode()
+    expected = token.get_secret_value().encode()
 
     def guard(request: Request) -> Response:
-        given = request.headers.get("authorization", "").encode("latin-1")  # the bytes as they came
-        if not hmac.compare_digest(given, expected):
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # The bytes as they came. The name of a scheme may be in any case, by RFC 9110.
+        same = hmac.compare_digest(given.encode("latin-1"), expected)
+        if not same or scheme.lower() != "bearer":
             return PlainTextResponse("a bearer token is needed\n", 401, {"www-authenticate": "Bearer"})
         return endpoint(request)
 

@@ -7,12 +7,13 @@ refused, since a misspelt limit would otherwise be no limit at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from comemory.naming import CollectionName
@@ -76,9 +77,7 @@ class _DeletingJob(_Job):
 class QdrantSettings(_Section):
     """Where Qdrant is, and how patient to be with it."""
 
-    url: Address = Field(
-        "http://127.0.0.1:6333", pattern=r"^https?://[^/@\s]+/?$", description="The REST endpoint."
-    )
+    url: Address = Field("http://127.0.0.1:6333", description="The REST endpoint.")
     api_key: SecretStr | None = Field(
         None, description="The API key. Prefer `api_key_file`: a file is not seen in a process list."
     )
@@ -86,6 +85,22 @@ class QdrantSettings(_Section):
     ca_file: Path | None = Field(None, description="Certificate authorities to trust; null: the system's.")
     timeout: float = Field(60, gt=0, description="Seconds that one request may take.")
     retry_for: float = Field(30, ge=0, description="Seconds during which a busy or absent server is asked again.")
+
+    @field_validator("url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^/@\s]+/?", value):
+            raise ValueError(
+                "should be http:// or https://, a host and perhaps a port; a path has no place in it, and a key or "
+                "password goes to api_key_file"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if self.api_key is not None and self.api_key_file is not None:
+            raise ValueError("give api_key or api_key_file, not both")
+        return self
 
 
 class CollectionsSettings(_Section):

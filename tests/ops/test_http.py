@@ -88,8 +88,10 @@ def test_the_token_guards_numbers_but_not_probes(serve: Serve) -> None:
     for path in ("/metrics", "/status"):
         assert httpx.get(url + path).status_code == 401
         assert httpx.get(url + path, headers={"authorization": "Bearer token"}).status_code == 401
-        given = {"authorization": "Bearer tökén".encode()}
-        assert httpx.get(url + path, headers=given).status_code == 200
+        for scheme in ("Bearer", "bearer"):
+            given = {"authorization": f"{scheme} tökén".encode()}
+            assert httpx.get(url + path, headers=given).status_code == 200
+        assert httpx.get(url + path, headers={"authorization": "Basic tökén".encode()}).status_code == 401
     for path in ("/healthz", "/readyz"):
         assert httpx.get(url + path).status_code == 200
     assert httpx.post(url + "/metrics").status_code == 405

@@ -17,17 +17,25 @@ def write(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("qdrant: {url: 'http://x:1', foo: 1}", "qdrant.foo: Extra inputs are not permitted"),
+        ("qdrant: {url: 'http://x:1', foo: 1}", "qdrant.foo: there is no such key"),
         ("ttl: {batch: 0}", "ttl.batch: Input should be greater than or equal to 1"),
         ("ttl: {schedule: {cron: 'x y'}}", "ttl.schedule.cron"),
-        ("ttl: {schedule: {cron: '0 0 31 2 *'}}", "ttl.schedule.cron: Value error, '0 0 31 2 *' never comes"),
+        ("ttl: {schedule: {cron: '0 0 31 2 *'}}", "ttl.schedule.cron: '0 0 31 2 *' never comes"),
         ("ttl: {schedule: {cron: '1 2 * * *', every: PT1M}}", "give `cron` or `every`, not both"),
         ("ttl: {schedule: {cron: '1 2 * * *', zone: Mars/Base}}", "'Mars/Base' is not a time zone"),
         ("dedup: {policies: {bogus: content}}", "dedup.policies.bogus"),
         ("http: {tls_key: /k.pem}", "tls_certificate and tls_key go together"),
         ("qdrant: {url: 'http://user:pw@host:1'}", "qdrant.url"),
-        ("bogus: 1", "bogus: Extra inputs are not permitted"),
-        ("a: b: c", "is not YAML, line 1"),
+        ("bogus: 1", "bogus: there is no such key"),
+        ("ttl: {max_pionts: 1}", "ttl.max_pionts: there is no such key; did you mean max_points?"),
+        ("qdrant: {url: 'http://h:1/path'}", "qdrant.url: should be http:// or https://, a host"),
+        ("qdrant: {api_key: k, api_key_file: /f}", "qdrant: give api_key or api_key_file, not both"),
+        ("ttl: {max_points: 5}\nttl: {batch: 6}", "line 2: the key 'ttl' stands twice"),
+        ("ttl:\n  batch: 5\n  batch: 6", "line 3: the key 'batch' stands twice"),
+        ("ttl: {grace: 2026-99-99}", "is not usable YAML: month must be in 1..12"),
+        ("ttl: {max_points: !!int x}", "is not usable YAML: invalid literal"),
+        ("[" * 3000, "is not usable YAML: it is nested too deeply"),
+        ("a: b: c", "is not usable YAML, line 1"),
         ("- 1", "must hold keys and values, not a list"),
     ],
 )
@@ -58,6 +66,29 @@ def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("COMEMORY_TTL_MAX_POINTS", "COMEMORY_TTL__MAX_POINTS"),
+        ("COMEMORY_TTL_GRACE", "COMEMORY_TTL__GRACE"),
+        ("COMEMORY_QDRANT_API_KEY_FILE", "COMEMORY_QDRANT__API_KEY_FILE"),
+        ("COMEMORY_SHUTDOWN_SECOND", "COMEMORY_SHUTDOWN_SECONDS"),
+    ],
+)
+def test_a_variable_that_misses_an_underscore_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, meant: str
+) -> None:
+    monkeypatch.setenv(name, "5")
+    with pytest.raises(SettingsError, match=f"{name} names no setting; did you mean {meant}\\?"):
+        load()
+
+
+def test_variables_of_others_are_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COMEMORY_PORT", "COMEMORY_DAEMON_SERVICE_HOST", "COMEMORY_DAEMON_PORT_9464_TCP"):
+        monkeypatch.setenv(name, "5")
+    load()
+
+
+@pytest.mark.parametrize(
     "content", [b"\xff\xfe", b"1: 2\n", b"ttl: {grace: 9999999999d}\n", b"qdrant: {url: 'http://[::1'}"]
 )
 def test_a_file_that_libraries_stumble_over_is_one_sentence(tmp_path: Path, content: bytes) -> None:
@@ -69,5 +100,5 @@ def test_a_file_that_libraries_stumble_over_is_one_sentence(tmp_path: Path, cont
 
 def test_a_variable_that_is_no_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMEMORY_TTL__SCHEDULE", "{bad")
-    with pytest.raises(SettingsError, match="ttl"):
+    with pytest.raises(SettingsError, match=r"written as JSON.*COMEMORY_TTL__SCHEDULE"):
         load()
