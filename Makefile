@@ -68,11 +68,12 @@ pulumi: $(STAMP)  ## find, download or build the Pulumi CLI, and print where it 
 	@$(RUN) -m tools.pulumi_cli
 
 .PHONY: lint
-lint: $(STAMP)  ## ruff, mypy (strict) and the arrows between packages
+lint: $(STAMP)  ## ruff, mypy (strict), the arrows between packages, and that no dashboard is stale
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+	$(RUN) -m dashboards build --check
 
 .PHONY: test
 test: pulumi  ## run the tests against an embedded endpoint (ARGS="-k alias" chooses)
@@ -95,6 +96,10 @@ test-kubernetes: pulumi control-plane  ## run the tests on a real control plane 
 .PHONY: bench
 bench: pulumi  ## measure what has a limit, print a row for each, fail when one is short
 	@$(RUN) -m benchmarks
+
+.PHONY: dashboards
+dashboards: $(STAMP)  ## write dashboards and rules anew into dashboards/generated
+	@$(RUN) -m dashboards build
 
 .PHONY: docs
 docs: $(STAMP)  ## write the generated pages of docs/ anew

@@ -206,7 +206,7 @@ def _schema(limits: Thresholds) -> list[Panel]:
             NONE_IS_GOOD,
         ),
         rows(
-            "Collections",
+            "Each collection",
             "Each collection as it is now. Red and grey are states that Qdrant reports; see the Qdrant dashboard.",
             "short",
             [
