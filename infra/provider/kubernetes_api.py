@@ -165,13 +165,11 @@ def _container_port(pod: Any, wanted: int | str, target: KubernetesService) -> i
 
 def _server_text(error: Any) -> str:
     """What the API server says, out of its Status object or out of a failed handshake that quotes one."""
-    body = error.body if isinstance(error.body, str) else ""
-    for text in (body, *re.findall(r"\{.*\}", str(error.reason or ""))):
+    # The library puts headers and body of a refused handshake at the end of its text.
+    reason = str(error.reason or error.status)
+    for text in (error.body if isinstance(error.body, str) else "", reason.rsplit("-+-+-", 1)[-1]):
         with contextlib.suppress(ValueError):
             answer = json.loads(text)
             if isinstance(answer, dict) and answer.get("message"):
-                return str(answer["message"])[:300]
-    quoted = re.search(r'"message":"((?:[^"\\]|\\.)*)"', str(error.reason or ""))
-    if quoted:
-        return str(json.loads(f'"{quoted[1]}"'))[:300]
-    return " ".join(str(error.reason or error.status).split("-+-+-")[0].split())[:300]
+                return " ".join(str(answer["message"]).split())[:300]
+    return " ".join(reason.split("-+-+-", maxsplit=1)[0].split())[:300]

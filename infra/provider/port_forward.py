@@ -91,8 +91,17 @@ class PortForward:
             await self._carry(reader, writer)
         except ProviderError as error:
             self.problem = error
+        except asyncio.CancelledError:
+            # The loop ends; the stream server of Python 3.11 would report a task that was cancelled as a fault.
+            return
         except OSError as error:
             self.problem = ProviderError(f"the port-forward to {self._target} broke ({error}); try again")
+        except Exception as error:
+            # Nobody awaits this task: what is not kept here would only be seen as an answer that never came.
+            self.problem = ProviderError(
+                f"the port-forward to {self._target} failed by a defect of the provider ({type(error).__name__})"
+            )
+            raise
         finally:
             writer.close()
 

@@ -87,7 +87,8 @@ def test_what_is_wrong_on_the_way_is_said_in_one_sentence(server, tmp_path):
     assert "no pod of Service qdrant in namespace memory is ready (1 there)" in said(server, tmp_path)
     server.selector = None
     assert "selects no pods" in said(server, tmp_path)
-    wrong = said(server, tmp_path, kubeconfig=server.kubeconfig(tmp_path, token="S3CRET"))
+    (stranger := tmp_path / "stranger").mkdir()
+    wrong = said(server, tmp_path, kubeconfig=server.kubeconfig(stranger, token="S3CRET"))
     assert "does not know the account" in wrong and "S3CRET" not in wrong
     assert "no way to the API server" in said(server, tmp_path, context="elsewhere")
     assert "no way to the API server" in said(server, tmp_path, kubeconfig=str(tmp_path / "none"))
