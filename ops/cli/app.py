@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ops.cli import audit, census, collections, daemon, dedup, doctor, plan, settings, ttl
+from ops.cli import audit, census, collections, daemon, dedup, doctor, migrate, plan, settings, ttl
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,4 +42,5 @@ app.command()(census.census)
 app.command()(collections.collections)
 app.command()(doctor.doctor)
 app.command()(plan.plan)
+app.add_typer(migrate.app, name="migrate")
 app.add_typer(settings.app, name="settings")

@@ -1,0 +1,207 @@
+"""The run: pages of the source, mapped, written with insert-only upserts, and a checkpoint behind them.
+
+A batch is stored before its checkpoint is, and a second write of the same points changes nothing, so a run may be
+killed anywhere and started again. What was written to the target since stays as it is: nothing is overwritten.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from comemory.migration.mapping import LeftOut, Mapped, Mapper, Refused
+from ops import logs
+from ops.errors import OpsError
+from ops.jobs.ahead import ahead
+from ops.jobs.base import Context, Progress, collection_errors, reporting
+from ops.migrate import state as states
+from ops.migrate.sides import BLOCKING, Sides
+from ops.report import JobReport, Row
+from ops.session import Session
+from ops.settings import Settings
+
+MOST_BYTES = 24 * 1024 * 1024
+"""Of one upsert; a server takes 32 MB unless it is told otherwise."""
+SAVE_SECONDS = 1.0
+_LAST_NUMBER, _LAST_UUID = 2**64 - 1, 2**128 - 1
+
+
+def run_migration(
+    sides: Sides,
+    state: states.State,
+    plan: Mapping[str, Any],
+    settings: Settings,
+    *,
+    save_seconds: float = SAVE_SECONDS,
+) -> JobReport:
+    """Copy what the plan says.
+
+    The rows are the points that have a place, by collection, tenant, scope and rule, and those that have none, by
+    reason; `handled` is how many points the targets gained, `skipped` how many were quarantined.
+
+    Args:
+        sides: source and target.
+        state: has been resumed.
+        plan: of `make_plan`, for the same rules.
+        settings: for the report's clock alone.
+        save_seconds: how often the checkpoint is written, at most; 0 after each batch.
+    """
+    with reporting("migrate run", Context(sides.target, settings)) as report:
+        chosen = [one for one in plan["collections"] if sides.only in (None, one["collection"])]
+        targets = sorted({rule["target"] for one in chosen if one["blocked"] is None for rule in one["rules"]})
+        before = {target: sides.target.count(target) for target in targets}
+        try:
+            for one in chosen:
+                if report.stopped is not None:
+                    break
+                with collection_errors(one["collection"], report):
+                    if one["blocked"] is not None:
+                        raise OpsError(f"{one['collection']} was not migrated: {one['blocked']}.")
+                    _Copy(sides, state, report, one, save_seconds).work()
+            due = [one["collection"] for one in chosen if one["blocked"] is None]
+            state.save(done=all(name in state.collections and state.collections[name].done for name in due))
+        finally:
+            _record(report, state, chosen)
+        after = {target: sides.target.count(target) for target in targets}
+        report.handled = sum(max(0, after[target] - before[target]) for target in targets)
+        report.details["targets"] = {
+            target: {"before": before[target], "after": after[target]} for target in targets
+        }
+    return report
+
+
+class _Copy:
+    """One collection."""
+
+    def __init__(
+        self, sides: Sides, state: states.State, report: JobReport, plan: Mapping[str, Any], save_seconds: float
+    ) -> None:
+        self.sides, self.state, self.report, self.save_seconds = sides, state, report, save_seconds
+        self.name: str = plan["collection"]
+        self.total: int = plan["points"]
+        self.progress = state.collections.setdefault(self.name, states.Progress())
+        shapes = frozenset(plan["read_as"])
+        self.mapper = Mapper(sides.rules, self.name, shapes=shapes, layout=sides.layout(self.name))
+        self.saved = sides.clock()
+        self.log = logs.get(job="migrate run", collection=self.name)
+
+    def work(self) -> None:
+        if self.progress.done:
+            return
+        for page in ahead(self.sides.pages(self.name, vectors=True, start=self.progress.next_id)):
+            self._batch(page)
+            self.progress.next_id = after_id(page[-1]["id"])  # type: ignore[arg-type]
+            self.progress.read += len(page)
+            self._tell()
+            if self.sides.clock() - self.saved >= self.save_seconds:
+                self.state.save()
+                self.saved = self.sides.clock()
+            if self.sides.stop.is_set():
+                self.report.stopped = "asked to stop"
+                self.state.save()
+                return
+        self.progress.done = True
+        self.state.save()
+
+    def _batch(self, page: Sequence[Mapping[str, Any]]) -> None:
+        points: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        refused: list[dict[str, Any]] = []
+        for point in page:
+            outcome = placed(self.mapper, point)
+            if isinstance(outcome, tuple):
+                mapped, vectors = outcome
+                points[mapped.target].append({"id": mapped.id, "vector": vectors, "payload": mapped.payload})
+                _count(
+                    self.progress.rules,
+                    "\t".join((mapped.rule, mapped.payload["tenant_id"], mapped.payload["scope"])),
+                )
+            elif isinstance(outcome, LeftOut):
+                self.progress.left_out += 1
+            else:
+                if outcome.code in BLOCKING:
+                    # A part of the collection that the plan did not see: nothing of it is lost by stopping here.
+                    raise OpsError(f"{self.name}: {outcome.detail}; make the plan anew.")
+                refused.append(quarantined(self.name, point, outcome))
+                _count(self.progress.refused, outcome.code)
+        for target, some in points.items():
+            insert(self.sides.target, target, some)
+            self.progress.mapped += len(some)
+        self.state.quarantine(refused)
+        self.report.batches += 1
+
+    def _tell(self) -> None:
+        read = self.progress.read
+        self.sides.progress(Progress(self.name, "copying", read, max(self.total, read)))
+
+
+def placed(mapper: Mapper, point: Mapping[str, Any]) -> tuple[Mapped, dict[str, Any]] | LeftOut | Refused:
+    """A point's outcome, with the vectors that it gets."""
+    outcome = mapper.map(point["id"], point["payload"])
+    if not isinstance(outcome, Mapped):
+        return outcome
+    vectors = {} if outcome.vectors is None else outcome.vectors.apply(point.get("vector"))
+    if not vectors:
+        return Refused(
+            "vector.missing", "the point has no vector that goes to the target", outcome.shape, outcome.rule
+        )
+    return outcome, vectors
+
+
+def insert(session: Session, collection: str, points: Sequence[Mapping[str, Any]]) -> None:
+    """Write the points that are not there yet; those that are stay as they are."""
+    body = {"points": points, "update_mode": "insert_only"}
+    if len(points) > 1 and len(orjson.dumps(points[0])) * len(points) > MOST_BYTES:
+        half = len(points) // 2
+        insert(session, collection, points[:half])
+        insert(session, collection, points[half:])
+        return
+    path = f"/collections/{quote(collection, safe='')}/points?wait=true"
+    session.request("PUT", path, body, collection=collection)
+
+
+def after_id(point_id: int | str) -> int | str | None:
+    """The lowest id that comes after this one in the server's order (numbers, then UUIDs); None after the last."""
+    if isinstance(point_id, int):
+        return point_id + 1 if point_id < _LAST_NUMBER else str(uuid.UUID(int=0))
+    number = uuid.UUID(point_id).int
+    return None if number == _LAST_UUID else str(uuid.UUID(int=number + 1))
+
+
+def quarantined(collection: str, point: Mapping[str, Any], why: Refused) -> dict[str, Any]:
+    """A line of the quarantine file: the point without its vectors, which the source still has."""
+    return {
+        "collection": collection,
+        "id": point["id"],
+        "reason": why.code,
+        "detail": why.detail,
+        "shape": why.shape,
+        "rule": why.rule,
+        "payload": point["payload"],
+    }
+
+
+def _count(counts: dict[str, int], key: str) -> None:
+    counts[key] = counts.get(key, 0) + 1
+
+
+def _record(report: JobReport, state: states.State, chosen: Sequence[Mapping[str, Any]]) -> None:
+    for one in chosen:
+        name = one["collection"]
+        progress = state.collections.get(name)
+        if progress is None:
+            continue
+        for key, count in sorted(progress.rules.items()):
+            rule, tenant, scope = key.split("\t")
+            report.rows.append(Row(name, tenant, scope, count, f"rule {rule}"))
+        for code, count in sorted(progress.refused.items()):
+            report.rows.append(Row(name, "", "", count, f"quarantined: {code}"))
+        report.skipped += sum(progress.refused.values())
+        report.details[name] = {
+            "read": progress.read, "mapped": progress.mapped, "left_out": progress.left_out,
+            "quarantined": sum(progress.refused.values()), "done": progress.done,
+        }  # fmt: skip
