@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ops.cli import audit, census, collections, daemon, dedup, doctor, migrate, plan, settings, ttl
+from ops.cli import audit, census, collections, daemon, dashboards, dedup, doctor, migrate, plan, settings, ttl
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,4 +43,5 @@ app.command()(collections.collections)
 app.command()(doctor.doctor)
 app.command()(plan.plan)
 app.add_typer(migrate.app, name="migrate")
+app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(settings.app, name="settings")

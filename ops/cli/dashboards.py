@@ -1,0 +1,84 @@
+"""`comemory dashboards push`: bring the dashboards to a Grafana."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from ops.cli import output
+from ops.cli.options import AsJson, DryRun
+from ops.errors import SettingsError
+from ops.files import read_secret
+from ops.grafana import Grafana, Push, read_boards
+
+FOLDER: Final = Path(__file__).resolve().parent.parent.parent / "dashboards" / "generated"
+"""The dashboards of this checkout; where only the package is installed, `--from` names a folder."""
+
+app = typer.Typer(no_args_is_help=True, help="Bring dashboards to Grafana.")
+
+Url = Annotated[str, typer.Option("--url", metavar="URL", help="Where Grafana is.")]
+TokenFile = Annotated[
+    Path, typer.Option("--token-file", metavar="FILE", help="A file with the token of a service account.")
+]
+From = Annotated[Path, typer.Option("--from", metavar="FOLDER", help="Where the dashboards are (*.json).")]
+FolderTitle = Annotated[str, typer.Option("--folder", metavar="TITLE", help="Grafana's folder; made if needed.")]
+FolderUid = Annotated[str, typer.Option("--folder-uid", metavar="UID", help="The uid of that folder.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace also what others made or changed under the same uid.")
+]
+Message = Annotated[str, typer.Option("--message", metavar="TEXT", help="What the history of versions says.")]
+CaFile = Annotated[Path | None, typer.Option("--ca-file", metavar="FILE", help="Certificate authorities to trust.")]
+
+
+@app.callback()
+def dashboards() -> None:
+    """Keep `push` a command of its own."""
+
+
+@app.command()
+def push(
+    *,
+    url: Url,
+    token_file: TokenFile,
+    boards: From = FOLDER,
+    folder: FolderTitle = "Co-Memory",
+    folder_uid: FolderUid = "comemory",
+    overwrite: Overwrite = False,
+    message: Message = "comemory dashboards push",
+    ca_file: CaFile = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create or update the dashboards in a folder of Grafana, and leave alone what others made.
+
+    Exits with 3 when a dashboard was refused; the others were done.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise SettingsError(f"--url: '{url}' must begin with http:// or https://.")
+    token = read_secret(None, token_file, "--token")
+    if token is None:
+        raise SettingsError("--token-file: it holds no token.")
+    with Grafana(url, token, ca=ca_file) as grafana:
+        there = grafana.has_folder(folder_uid)
+        pushes = grafana.plan(read_boards(boards), folder_uid, overwrite=overwrite)
+        if not dry_run:
+            if not there:
+                grafana.make_folder(folder_uid, folder)
+            pushes = list(grafana.apply(pushes, folder_uid, message, overwrite=overwrite))
+    _show(pushes, as_json=as_json, dry_run=dry_run)
+    raise typer.Exit(3 if any(one.action == "refused" for one in pushes) else 0)
+
+
+def _show(pushes: list[Push], *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        rows = [
+            {"uid": p.board["uid"], "title": p.board["title"], "action": p.action, "why": p.why} for p in pushes
+        ]
+        output.print_json({"format": 1, "dry_run": dry_run, "dashboards": rows})
+        return
+    output.table(
+        ("dashboard", "uid", "would be" if dry_run else "done", "because"),
+        [(p.board["title"], p.board["uid"], p.action, p.why) for p in pushes],
+    )

@@ -1,0 +1,110 @@
+"""A small Grafana over real HTTP: folders and dashboards with the rules of its API on versions, names and tokens.
+
+It draws nothing. It knows: a bearer token; a folder's uid is given once; saving needs a folder that exists; saving over
+a newer version, or a title that another dashboard of the folder has, is refused with 412 unless `overwrite`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = tuple[int, dict[str, Any]]
+
+
+@dataclass
+class GrafanaServer:
+    """The server; start it with `with`."""
+
+    token: str = "glsa_test"
+    folders: dict[str, str] = field(default_factory=dict)
+    dashboards: dict[str, dict[str, Any]] = field(default_factory=dict)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    role: str = "Editor"
+
+    def __enter__(self) -> GrafanaServer:
+        owner = self
+
+        class Handler(_Handler):
+            state = owner
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/grafana"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, method: str, path: str, body: dict[str, Any]) -> Answer:
+        match method, path.split("/")[1:]:
+            case "GET", ["api", "folders", uid]:
+                if uid not in self.folders:
+                    return 404, {"message": "folder not found"}
+                return 200, {"uid": uid, "title": self.folders[uid]}
+            case "POST", ["api", "folders"]:
+                if body["uid"] in self.folders:
+                    return 412, {"message": "a folder with the same uid already exists"}
+                self.folders[body["uid"]] = body["title"]
+                return 200, body
+            case "GET", ["api", "dashboards", "uid", uid]:
+                return (200, self.dashboards[uid]) if uid in self.dashboards else (404, {"message": "not found"})
+            case "POST", ["api", "dashboards", "db"]:
+                return self._save(body)
+        return 404, {"message": "Not found"}
+
+    def _save(self, body: dict[str, Any]) -> Answer:
+        if self.role != "Editor":
+            return 403, {"message": "Permissions needed: dashboards:write"}
+        board = dict(body["dashboard"])
+        folder, overwrite = body["folderUid"], body["overwrite"]
+        if folder not in self.folders:
+            return 400, {"message": "folder not found"}
+        before = self.dashboards.get(board["uid"])
+        if before is not None and not overwrite and board["version"] != before["dashboard"]["version"]:
+            return 412, {"status": "version-mismatch", "message": "The dashboard has been changed by someone else"}
+        same = [
+            uid for uid, d in self.dashboards.items()
+            if d["dashboard"]["title"] == board["title"] and d["meta"]["folderUid"] == folder and uid != board["uid"]
+        ]  # fmt: skip
+        if same and not overwrite:
+            return 412, {"status": "name-exists", "message": "A dashboard with the same name already exists"}
+        version = 1 if before is None else before["dashboard"]["version"] + 1
+        stored = {**board, "id": len(self.dashboards) + 1, "version": version}
+        self.dashboards[board["uid"]] = {
+            "dashboard": stored,
+            "meta": {"folderUid": folder, "message": body["message"]},
+        }
+        return 200, {"status": "success", "uid": board["uid"], "version": version}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    state: GrafanaServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        path = self.path.removeprefix("/grafana")
+        self.state.requests.append((self.command, path))
+        if self.headers.get("authorization") != f"Bearer {self.state.token}":
+            code, answer = 401, {"message": "Invalid API key"}
+        else:
+            code, answer = self.state.answer(self.command, path, json.loads(body) if body else {})
+        content = json.dumps(answer).encode()
+        self.send_response(code)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = _serve
