@@ -8,7 +8,9 @@ from typing import Any
 
 import pulumi
 
-from infra.components.monitoring import Monitoring, MonitoringSettings, Target
+from infra.components.monitoring.component import Monitoring
+from infra.components.monitoring.scraping import Target
+from infra.components.monitoring.settings import MonitoringSettings
 from tests.support.control_plane import ControlPlane
 from tests.support.kubernetes_stack import KubernetesStack
 

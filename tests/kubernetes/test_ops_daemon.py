@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from comemory.declaration import CollectionSettings
-from infra.components.ops_daemon import OpsDaemon, OpsDaemonSettings
+from infra.components.ops_daemon.component import OpsDaemon
+from infra.components.ops_daemon.settings import OpsDaemonSettings
 from ops.errors import SettingsError
 from ops.kubernetes import ApiServer, KubernetesLease
 from tests.support.control_plane import ControlPlane
