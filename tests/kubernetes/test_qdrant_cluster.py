@@ -104,7 +104,7 @@ def test_a_single_pod_grows_is_upgraded_and_goes(kubernetes: ControlPlane, names
     assert ready(pod)
     assert one.stack.outputs["url"] == f"http://qdrant.{namespace}.svc.cluster.local:6333"
     assert one.items("/apis/policy/v1", "poddisruptionbudgets") == [], "it would hold every drain"
-    keys = one.one("/api/v1", "secrets", "qdrant-keys")["data"]
+    keys = one.one("/api/v1", "secrets", "qdrant-keys-1")["data"]
     generated = {name: base64.b64decode(value).decode() for name, value in keys.items()}
     assert generated["api-key"] == one.stack.outputs["api_key"] != generated["read-only-api-key"]
     written = b"".join(file.read_bytes() for file in one.stack.folder.rglob("*") if file.is_file())

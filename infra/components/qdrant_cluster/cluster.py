@@ -11,7 +11,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from infra.components.qdrant_cluster import certificates, network, storage
-from infra.components.qdrant_cluster.configuration import HTTP_PORT, config_map_data
+from infra.components.qdrant_cluster.configuration import HTTP_PORT, config_map_data, config_map_name
 from infra.components.qdrant_cluster.labels import labels, selector
 from infra.components.qdrant_cluster.scheduling import disruption_budget
 from infra.components.qdrant_cluster.settings import QdrantClusterSettings
@@ -85,8 +85,9 @@ class QdrantCluster(pulumi.ComponentResource):
 
         guard = self._guard(name)
         self._below = pulumi.ResourceOptions(parent=self, depends_on=[guard])
+        self._before: list[pulumi.Resource] = []
         self.api_key, self.read_only_api_key, self.keys_secret = self._keys(name)
-        before = [*self._access(name), *self._network(name), *self._certificate(name)]
+        before = [*self._before, *self._access(name), *self._network(name), *self._certificate(name)]
         pods = k8s.apps.v1.StatefulSet(
             name,
             metadata=self._metadata(settings.name),
@@ -145,16 +146,20 @@ class QdrantCluster(pulumi.ComponentResource):
             ApiKey(f"{name}-{purpose}", generation=keys.generation, opts=self._below)
             for purpose in ("api-key", "read-only-api-key")
         )
+        # Another Secret for other keys: pods that still run keep theirs. And no name here is an output: a provider
+        # that replaces a Secret would replace the StatefulSet that depends on it.
+        held = f"{self._settings.name}-keys-{keys.generation}"
         secret = k8s.core.v1.Secret(
             f"{name}-keys",
-            metadata=self._metadata(f"{self._settings.name}-keys"),
+            metadata=self._metadata(held),
             type="Opaque",
             string_data={keys.api_key: full.value, keys.read_only_api_key: read_only.value},
             opts=self._below,
         )
-        made = secret.metadata.apply(lambda metadata: str(metadata.name))
+        self._before.append(secret)
+        there = pulumi.Output.from_input(held)
         revision = pulumi.Output.concat(full.fingerprint, ".", read_only.fingerprint)
-        return full.value, read_only.value, KeysSecret(made, keys.api_key, keys.read_only_api_key, revision)
+        return full.value, read_only.value, KeysSecret(there, keys.api_key, keys.read_only_api_key, revision)
 
     def _access(self, name: str) -> list[pulumi.Resource]:
         settings = self._settings
@@ -165,7 +170,10 @@ class QdrantCluster(pulumi.ComponentResource):
             opts=self._below,
         )
         files = k8s.core.v1.ConfigMap(
-            name, metadata=self._metadata(settings.name), data=config_map_data(settings), opts=self._below
+            name,
+            metadata=self._metadata(config_map_name(settings)),
+            data=config_map_data(settings),
+            opts=self._below,
         )
         made: list[pulumi.Resource] = [account, files]
         if budget := disruption_budget(settings):

@@ -16,6 +16,7 @@ from infra.components.qdrant_cluster.configuration import (
     START_FILE,
     TLS_PATH,
     checksum,
+    config_map_name,
 )
 from infra.components.qdrant_cluster.labels import labels, selector
 from infra.components.qdrant_cluster.scheduling import placement
@@ -68,7 +69,10 @@ def _pod(settings: QdrantClusterSettings, keys_secret: pulumi.Input[str]) -> dic
             for name in (CONFIGURATION_FILE, START_FILE)
         ),
     ]
-    volumes = [*volumes, {"name": "configuration", "configMap": {"name": settings.name, "defaultMode": 0o444}}]
+    volumes = [
+        *volumes,
+        {"name": "configuration", "configMap": {"name": config_map_name(settings), "defaultMode": 0o444}},
+    ]
     if certificate := secret_name(settings):
         mounted.append({"name": "tls", "mountPath": TLS_PATH, "readOnly": True})
         volumes.append({"name": "tls", "secret": {"secretName": certificate, "defaultMode": 0o440}})
