@@ -1,6 +1,6 @@
 """Bringing dashboards to a Grafana by its HTTP API: find what is there, decide, apply.
 
-A dashboard of ours is known by its uid and its tag. One with the uid but without the tag is somebody else's, and one
+A dashboard of ours is known by its uid and tag. One with the uid but without the tag is somebody else's, and one
 that changes between looking and writing is being worked on: both are left alone unless overwriting is asked for.
 """
 

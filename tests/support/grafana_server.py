@@ -1,7 +1,7 @@
 """A small Grafana over real HTTP: folders and dashboards with the rules of its API on versions, names and tokens.
 
-It draws nothing. It knows: a bearer token; a folder's uid is given once; saving needs a folder that exists; saving over
-a newer version, or a title that another dashboard of the folder has, is refused with 412 unless `overwrite`.
+It draws nothing. It knows: a bearer token; a folder's uid is given once; saving needs a folder that exists; saving
+over a newer version, or a title that another dashboard of the folder has, is refused with 412 unless `overwrite`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class GrafanaServer:
             return 412, {"status": "version-mismatch", "message": "The dashboard has been changed by someone else"}
         same = [
             uid for uid, d in self.dashboards.items()
-            if d["dashboard"]["title"] == board["title"] and d["meta"]["folderUid"] == folder and uid != board["uid"]
+        meta = {"folderUid": folder, "message": body["message"]}
+        self.dashboards[board["uid"]] = {"dashboard": stored, "meta": meta}
         ]  # fmt: skip
         if same and not overwrite:
             return 412, {"status": "name-exists", "message": "A dashboard with the same name already exists"}

@@ -1,0 +1,278 @@
+"""What makes each alert fire, and what must not: series as promtool's unit tests write them, a sample each minute.
+
+`1x60` is 1 sixty times more, `0+5x60` rises by 5 a minute, `_x20` is nothing for twenty minutes. The longest times
+are shortened, since each minute is evaluated; the rules are otherwise those of `generated/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from dashboards.thresholds import DEFAULTS, HOUR, MINUTE
+
+HERE = "CLUSTER"
+"""Stands for the cluster that a case gets."""
+
+LONG = 200
+OURS = 'cluster="CLUSTER", job="comemory", instance="i"'
+STANDBY = 'cluster="CLUSTER", job="comemory", instance="standby"'
+QDRANT = 'cluster="CLUSTER", job="qdrant", instance="q:6333"'
+DAY = 24 * 60
+LIMITS = replace(
+    DEFAULTS,
+    stale={"census": 10 * MINUTE, "ttl": 20 * MINUTE, "dedup": 30 * MINUTE, "audit": 40 * MINUTE,
+           "audit-deep": 50 * MINUTE},
+    daemon_remembered=HOUR,
+    backlog_window=HOUR,
+    duplicate_window=HOUR,
+)  # fmt: skip
+
+WORKS = ("comemory_build_info", "comemory_lease_held", "comemory_qdrant_up")
+"""At 1: a daemon that works and sees its Qdrant."""
+
+
+Fires = tuple[str, str, dict[str, str], str]
+"""An alert, its severity, its other labels, and its summary."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Series, a moment in minutes, and every alert that fires then. `alone` cases look at all clusters at once."""
+
+    about: str
+    series: Mapping[str, str]
+    at: int
+    fires: list[Fires] = field(default_factory=list)
+    works: bool = True
+    alone: bool = False
+
+    def placed(self, cluster: str) -> Case:
+        """The case in a cluster of its own, with a daemon that works unless the case is about that."""
+        works = {ours(metric): f"1x{LONG}" for metric in WORKS} if self.works else {}
+        series = {key.replace(HERE, cluster): values for key, values in {**works, **self.series}.items()}
+        fires = [
+            (name, severity, {key: value.replace(HERE, cluster) for key, value in labels.items()},
+             summary.replace(HERE, cluster))
+            for name, severity, labels, summary in self.fires
+        ]  # fmt: skip
+        return replace(self, series=series, fires=fires)
+
+
+PLACE = {"cluster": "CLUSTER", "job": "comemory"}
+
+
+def alert(name: str, severity: str, summary: str, **labels: str) -> Fires:
+    return name, severity, {**PLACE, **labels}, summary
+
+
+def ours(metric: str, **labels: str) -> str:
+    more = "".join(f', {key}="{value}"' for key, value in labels.items())
+    return f"{metric}{{{OURS}{more}}}"
+
+
+def theirs(metric: str, **labels: str) -> str:
+    more = "".join(f', {key}="{value}"' for key, value in labels.items())
+    return f"{metric}{{{QDRANT}{more}}}"
+
+
+NO_DAEMON = "No ops daemon of CLUSTER comemory is seen by Prometheus."
+OLD = "Points of cm should have been deleted 7h 0m 0s ago."
+
+
+def stale(job: str, ago: str) -> Fires:
+    return alert("ComemoryJobStale", "warning", f"The job {job} last succeeded {ago} ago.", job_name=job)
+
+
+def _of_job(job: str, minutes: int) -> list[Case]:
+    times = "3" if minutes == 30 else "4"  # 4 where the window begins on a step; Prometheus extrapolates
+    hours, rest = divmod(minutes + 10, 60)
+    ago = f"{hours}h {rest}m 0s" if hours else f"{rest}m 0s"
+    return [*_stale(job, minutes, ago), *_never(job, minutes), *_failing(job, minutes, times, f"{minutes}m")]
+
+
+def _stale(job: str, minutes: int, ago: str) -> list[Case]:
+    last = {ours("comemory_job_last_success_timestamp_seconds", job_name=job): f"0x{4 * minutes}"}
+    return [
+        Case(f"{job} succeeded long ago", last, minutes + 10, [stale(job, ago)]),
+        Case(f"{job} succeeded a while ago", last, minutes - 1),
+    ]
+
+
+def _never(job: str, minutes: int) -> list[Case]:
+    idle = {ours("comemory_job_running", job_name=job): f"0x{4 * minutes}"}
+    summary = f"The job {job} has not succeeded since its daemon started."
+    fires = [alert("ComemoryJobNeverSucceeded", "warning", summary, job_name=job)]
+    waits = {
+        f'comemory_job_running{{{STANDBY}, job_name="{job}"}}': f"0x{4 * minutes}",
+        f"comemory_lease_held{{{STANDBY}}}": f"0x{4 * minutes}",
+    }
+    return [
+        Case(f"{job} never succeeded", idle, minutes + 1, fires),
+        Case(f"{job} is awaited", idle, minutes - 1),
+        Case(f"{job} does not run where the lease is not held", waits, 2 * minutes),
+    ]
+
+
+def _failing(job: str, minutes: int, times: str, window: str) -> list[Case]:
+    every = max(1, minutes // 3)
+    steps = " ".join(f"{n}x{every - 1}" for n in range(8))
+    failed = {ours("comemory_job_runs_total", job_name=job, outcome="failed"): steps}
+    none = {ours("comemory_job_runs_total", job_name=job, outcome="success"): f"0x{8 * every}"}
+    some = {ours("comemory_job_runs_total", job_name=job, outcome="partial"): steps}
+    summary = f"The job {job} only fails: {times} times in {window}."
+    fires = [alert("ComemoryJobFailing", "warning", summary, job_name=job)]
+    return [
+        Case(f"{job} only fails", failed | none, 6 * every, fires),
+        Case(f"{job} fails now and then", failed | some, 6 * every),
+        Case(f"{job} failed once", {next(iter(failed)): f"0x{every} 1x{9 * every}"} | none, 3 * every),
+    ]
+
+
+def _expiring(what: str, metric: str, days: tuple[int, int], texts: tuple[str, str]) -> list[Case]:
+    warning, critical = days
+    name, label = f"Comemory{what}Expiring", what.lower()
+    now = 60
+
+    def ends(left: float) -> dict[str, str]:
+        return {ours(metric, **{label: "qdrant"}): f"{now * 60 + left * DAY * 60:.0f}x{now}"}
+
+    said = [f"The {label} qdrant ends in {text}." for text in texts]
+    return [
+        Case(f"a {label} ends soon", ends(warning - 1), now,
+             [alert(name, "warning", said[0], **{label: "qdrant"})]),
+        Case(f"a {label} ends very soon", ends(critical - 0.5), now,
+             [alert(name, "critical", said[1], **{label: "qdrant"})]),
+        Case(f"a {label} ends some day", ends(warning + 1), now),
+    ]  # fmt: skip
+
+
+CASES: list[Case] = [
+    Case("all is well", {}, 60),
+    # --- the daemon
+    Case("no daemon was ever seen", {}, 30, [
+        ("ComemoryDaemonAbsent", "critical", {}, "No ops daemon of   is seen by Prometheus.")
+    ], works=False, alone=True),
+    Case("the daemon went away", {ours("comemory_build_info"): "1x10 _x60"}, 30,
+         [alert("ComemoryDaemonAbsent", "critical", NO_DAEMON)], works=False),
+    Case("the daemon of one of two clusters went away", {
+        ours("comemory_build_info"): "1x10 _x60",
+        'comemory_build_info{cluster="b", job="comemory", instance="i"}': "1x70",
+    }, 30, [alert("ComemoryDaemonAbsent", "critical", NO_DAEMON)], works=False),
+    Case("one of two daemons went away",
+         {f"comemory_build_info{{{STANDBY}}}": "1x10 _x60"}, 60),
+    Case("the daemon was restarted", {ours("comemory_build_info"): "1x10 _x6 1x40"}, 18, works=False),
+    Case("nobody holds the lease", {ours("comemory_build_info"): "1x60", ours("comemory_lease_held"): "0x60"}, 10,
+         [alert("ComemoryNoActiveDaemon", "critical",
+                "Daemons of CLUSTER comemory run, but none holds the lease.")],
+         works=False),
+    Case("one of two holds the lease", {f"comemory_lease_held{{{STANDBY}}}": "0x60"}, 30),
+    Case("a collector fails",
+         {ours("comemory_collector_success", collector="storage", collection="cm"): "1x10 0x60"}, 40,
+         [alert("ComemoryCollectorFailing", "warning", "The collector storage cannot count cm.",
+                collector="storage", collection="cm")]),
+    Case("a collector failed for a while",
+         {ours("comemory_collector_success", collector="storage", collection="cm"): "1x10 0x10 1x60"}, 40),
+    Case("collectors fail because Qdrant is away", {
+        ours("comemory_collector_success", collector="storage", collection="cm"): "0x60",
+        ours("comemory_qdrant_up"): "0x60",
+    }, 40, [alert("ComemoryQdrantDown", "critical", "Qdrant does not answer the daemon of CLUSTER.")]),
+    # --- the jobs
+    *(case for job, limit in LIMITS.stale.items() for case in _of_job(job, int(limit / MINUTE))),
+    # --- the memory
+    Case("expired points wait long", {
+        ours("comemory_expired_oldest_age_seconds", collection="cm"): "25200x60",
+        ours("comemory_expired_oldest_age_seconds", collection="other"): "3600x60",
+    }, 20, [alert("ComemoryRetentionBacklogOld", "warning", OLD, collection="cm")]),
+    Case("the numbers of a daemon that lost the lease are old", {
+        f'comemory_expired_oldest_age_seconds{{{STANDBY}, collection="cm"}}': "99999x60",
+        f"comemory_lease_held{{{STANDBY}}}": "0x60",
+    }, 40),
+    Case("ever more expired points wait",
+         {ours("comemory_expired_points", collection="cm", tenant_id="t_a", scope="docs"): "8000+200x240"}, 110,
+         [alert("ComemoryRetentionBacklogGrowing", "warning",
+                "29.8k expired points of cm wait, and they become more.", collection="cm")]),
+    Case("a large backlog that is worked off",
+         {ours("comemory_expired_points", collection="cm", tenant_id="t_a", scope="docs"): "90000-100x240"}, 150),
+    Case("a small backlog that grows",
+         {ours("comemory_expired_points", collection="cm", tenant_id="t_a", scope="docs"): "0+40x240"}, 150),
+    Case("the first backlog of a collection", {
+        ours("comemory_expired_points", collection="cm", tenant_id="t_a", scope="docs"): "_x60 20000x120",
+        ours("comemory_expired_oldest_age_seconds", collection="cm"): "0x180",
+    }, 110, [alert("ComemoryRetentionBacklogGrowing", "warning",
+                   "20k expired points of cm wait, and they become more.", collection="cm")]),
+    Case("copies rise",
+         {ours("comemory_duplicate_points", collection="cm", tenant_id="t_a", scope="memory"):
+          "100x60 5000x60"}, 100,
+         [alert("ComemoryDuplicatesRising", "warning",
+                "The last dedup found 5k copies in cm, far more than before.", collection="cm")]),
+    Case("as many copies as ever",
+         {ours("comemory_duplicate_points", collection="cm", tenant_id="t_a", scope="memory"):
+          "5000x120"}, 100),
+    Case("more copies, but few",
+         {ours("comemory_duplicate_points", collection="cm", tenant_id="t_a", scope="memory"):
+          "10x60 900x60"}, 100),
+    Case("payloads break the schema", {
+        ours("comemory_invalid_points", collection="cm", tenant_id="t_a", reason="scope.unknown"): "80x60",
+        ours("comemory_invalid_points", collection="cm", tenant_id="t_b", reason="scope.unknown"): "70x60",
+        ours("comemory_invalid_points", collection="cm", tenant_id="t_b", reason="scope.missing"): "90x60",
+    }, 20, [alert("ComemoryInvalidPayloads", "warning", "150 points of cm break the schema: scope.unknown.",
+                  collection="cm", reason="scope.unknown")]),
+    Case("an index is missing", {
+        ours("comemory_schema_drift", collection="cm", kind="index_missing"): "0x10 2x60",
+        ours("comemory_schema_drift", collection="cm", kind="in_place"): "0x70",
+    }, 60, [alert("ComemorySchemaDrift", "warning", "cm is not as declared: index_missing (2).",
+                  collection="cm", kind="index_missing")]),
+    Case("an index is being built",
+         {ours("comemory_schema_drift", collection="cm", kind="index_missing"): "0x10 2x20 0x60"}, 60),
+    Case("tenants are folded", {ours("comemory_tenants_folded"): "0x10 12x60"}, 60,
+         [alert("ComemoryTenantsFolded", "warning", "12 tenants have no series of their own.")]),
+    Case("no tenant is folded", {ours("comemory_tenants_folded"): "0x60"}, 50),
+    # --- Qdrant
+    Case("Qdrant is away", {ours("comemory_qdrant_up"): "1x10 0x60"}, 20,
+         [alert("ComemoryQdrantDown", "critical", "Qdrant does not answer the daemon of CLUSTER.")]),
+    Case("Qdrant was away for a minute", {ours("comemory_qdrant_up"): "1x10 0x1 1x60"}, 14),
+    Case("one pod of Qdrant is away", {
+        theirs("up"): "1x10 0x60",
+        'up{cluster="CLUSTER", job="qdrant", instance="other:6333"}': "1x70",
+    }, 30, [alert("ComemoryQdrantTargetDown", "warning", "Prometheus cannot scrape Qdrant at q:6333.",
+                  job="qdrant", instance="q:6333")]),
+    Case("something else is away", {'up{cluster="CLUSTER", job="node", instance="n"}': "0x60"}, 30),
+    Case("a replica is dead", {theirs("collection_dead_replicas"): "0x10 3x60"}, 40,
+         [alert("ComemoryQdrantReplicaDead", "critical",
+                "3 shards of Qdrant in CLUSTER have a replica that is not active.", job="qdrant")]),
+    Case("a replica came back", {theirs("collection_dead_replicas"): "0x10 3x8 0x60"}, 40),
+    Case("a collection is red", {
+        ours("comemory_collection_status", collection="cm", status="red"): "0x10 1x60",
+        ours("comemory_collection_status", collection="cm", status="green"): "1x10 0x60",
+    }, 30, [alert("ComemoryCollectionRed", "critical", "The collection cm is red.", collection="cm")]),
+    Case("a collection is grey", {
+        ours("comemory_collection_status", collection="cm", status="grey"): "0x10 1x60",
+    }, 60, [alert("ComemoryCollectionGrey", "warning", "The collection cm is grey.", collection="cm")]),
+    Case("a collection is yellow for long",
+         {ours("comemory_collection_status", collection="cm", status="yellow"): "1x60"}, 60),
+    Case("a collection was red and grey for a moment", {
+        ours("comemory_collection_status", collection="cm", status="red"): "0x10 1x3 0x60",
+        ours("comemory_collection_status", collection="cm", status="grey"): "0x13 1x9 0x60",
+    }, 40),
+    Case("Qdrant's container is nearly full", {
+        'container_memory_working_set_bytes{cluster="CLUSTER", namespace="m", pod="q-0", '
+        'container="qdrant"}': "95x60",
+        'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="m", pod="q-0", container="qdrant", '
+        'resource="memory"}': "100x60",
+        'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="m", pod="q-0", container="qdrant", '
+        'resource="cpu"}': "2x60",
+        'container_memory_working_set_bytes{cluster="CLUSTER", namespace="m", pod="q-1", '
+        'container="qdrant"}': "80x60",
+        'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="m", pod="q-1", container="qdrant", '
+        'resource="memory"}': "100x60",
+        'container_memory_working_set_bytes{cluster="CLUSTER", namespace="m", pod="x-0", container="x"}': "99x60",
+        'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="m", pod="x-0", container="x", '
+        'resource="memory"}': "100x60",
+    }, 30, [("ComemoryQdrantMemoryNearLimit", "warning", {"cluster": "CLUSTER", "namespace": "m", "pod": "q-0"},
+             "Qdrant q-0 uses 95% of its memory.")]),
+    # --- what ends
+    *_expiring("Certificate", "comemory_certificate_expiry_timestamp_seconds", (14, 3),
+               ("13d 0h 0m 0s", "2d 12h 0m 0s")),
+    *_expiring("Token", "comemory_token_expiry_timestamp_seconds", (7, 1), ("6d 0h 0m 0s", "12h 0m 0s")),
+]  # fmt: skip

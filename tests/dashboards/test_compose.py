@@ -1,0 +1,119 @@
+"""compose.yaml: what it mounts is there, keys are nobody else's, and its settings work in the real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.prometheus import programs
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+KEYS = ("api-key", "read-only-key", "grafana-password", "qdrant.yaml")
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    """The keys, as the service of that name makes them."""
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    environment = {**os.environ, "KEYS_FOLDER": str(folder)}
+    subprocess.run([sys.executable, ROOT / "compose/keys.py", "make"], env=environment, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_are_pinned_and_ports_are_on_loopback(name: str) -> None:
+    service = SERVICES[name]
+    if service["image"] != "comemory-daemon:local":
+        assert re.fullmatch(r"docker\.io/[\w/]+:v?\d+\.\d+\.\d+", service["image"])
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_what_is_mounted_is_there(name: str) -> None:
+    for volume in SERVICES[name].get("volumes", []):
+        source, target, *mode = volume.split(":")
+        if source.startswith("."):
+            assert (ROOT / source).exists()
+            assert mode == ["ro"]
+        else:
+            assert source in COMPOSE["volumes"]
+        assert target.startswith("/")
+
+
+def test_no_secret_is_in_an_environment_or_a_command_line() -> None:
+    text = json.dumps([[s.get("environment", {}), s.get("command", [])] for s in SERVICES.values()])
+    assert "API_KEY" not in text
+    assert re.findall(r"PASSWORD\w*", text) == ["PASSWORD__FILE"]
+
+
+def test_keys_differ_are_their_owners_only_and_stay(keys: Path) -> None:
+    before = {name: (keys / name).read_text() for name in KEYS}
+    assert len({before[name] for name in KEYS[:3]}) == 3
+    assert all(stat.S_IMODE((keys / name).stat().st_mode) == 0o400 for name in KEYS)
+    assert yaml.safe_load(before["qdrant.yaml"]) == {
+        "service": {"api_key": before["api-key"], "read_only_api_key": before["read-only-key"]}
+    }
+    script = [sys.executable, ROOT / "compose/keys.py"]
+    environment = {**os.environ, "KEYS_FOLDER": str(keys)}
+    subprocess.run([*script, "make"], env=environment, check=True)
+    assert {name: (keys / name).read_text() for name in KEYS} == before
+    said = subprocess.run([*script, "show"], env=environment, check=True, capture_output=True, text=True)
+    assert f"grafana-password: {before['grafana-password']}\n" in said.stdout
+
+
+def test_prometheus_takes_its_configuration(keys: Path, tmp_path: Path) -> None:
+    text = (ROOT / "compose/prometheus.yaml").read_text()
+    text = text.replace("/keys/", f"{keys}/").replace("/etc/prometheus/rules", str(ROOT / "dashboards/generated"))
+    file = tmp_path / "prometheus.yaml"
+    file.write_text(text)
+    said = subprocess.run(
+        [programs().promtool, "check", "config", file], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    assert "2 rule files found" in said.stdout
+
+
+def test_the_daemon_takes_its_settings(keys: Path, tmp_path: Path) -> None:
+    file = tmp_path / "daemon.yaml"
+    file.write_text((ROOT / "compose/daemon.yaml").read_text().replace("/keys/", f"{keys}/"))
+    said = subprocess.run(
+        [sys.executable, "-m", "ops", "settings", "check", "--settings", file],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert SERVICES["daemon"]["command"] == ["daemon", "--settings", "/compose/daemon.yaml"]
+
+
+def test_grafana_finds_what_it_is_told() -> None:
+    source = yaml.safe_load((ROOT / "compose/grafana/datasources/prometheus.yaml").read_text())["datasources"][0]
+    assert source["url"] == "http://prometheus:9090"
+    assert "prometheus" in SERVICES
+    provider = yaml.safe_load((ROOT / "compose/grafana/dashboards/comemory.yaml").read_text())["providers"][0]
+    assert f"./dashboards/generated:{provider['options']['path']}:ro" in SERVICES["grafana"]["volumes"]
+    home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert (ROOT / "dashboards/generated" / Path(home).name).exists()
+
+
+def test_docker_compose_reads_it() -> None:
+    docker = shutil.which("docker")
+    version = docker and subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
+    if not version or version.returncode != 0:
+        pytest.skip("docker with its compose plugin is not here")
+    said = subprocess.run(
+        [str(docker), "compose", "--file", ROOT / "compose.yaml", "config", "--quiet"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
