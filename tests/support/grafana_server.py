@@ -71,9 +71,9 @@ class GrafanaServer:
         if before is not None and not overwrite and board["version"] != before["dashboard"]["version"]:
             return 412, {"status": "version-mismatch", "message": "The dashboard has been changed by someone else"}
         same = [
-            uid for uid, d in self.dashboards.items()
-        meta = {"folderUid": folder, "message": body["message"]}
-        self.dashboards[board["uid"]] = {"dashboard": stored, "meta": meta}
+            uid
+            for uid, d in self.dashboards.items()
+            if (d["dashboard"]["title"], d["meta"]["folderUid"]) == (board["title"], folder) and uid != board["uid"]
         ]  # fmt: skip
         if same and not overwrite:
             return 412, {"status": "name-exists", "message": "A dashboard with the same name already exists"}
