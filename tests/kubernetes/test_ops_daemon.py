@@ -88,7 +88,8 @@ def test_the_daemon_from_its_creation_to_its_end(
     own.release()
 
     deployed.program = declared(namespace, settings={"ttl": {"batch": 7}})
-    assert deployed.up()["update"] == 2, "the files, and the pod that reads them"
+    changed = deployed.up()
+    assert (changed["update"], changed["replace"]) == (1, 1), "the pod, and the files that it reads"
     second = the_pod()
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
     secret = kubernetes.get(f"{core}/secrets/comemory-daemon") or {}

@@ -162,7 +162,8 @@ def tls_server(tmp_path: Path) -> Iterator[Callable[..., int]]:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), NoAliases)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*authority.sign("qdrant", *names).write(tmp_path, f"server-{len(started)}"))
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        # The handshake belongs to the connection's own thread: one that is broken off would hold up all others.
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         started.append(server)
         return server.server_port
