@@ -85,4 +85,4 @@ def _made(properties: Properties) -> dict[str, PropertyValue]:
 
 def _unmade(properties: Properties) -> dict[str, PropertyValue]:
     unknown = PropertyValue.computed()
-    return {**properties, "value": unknown.with_secret(True), "fingerprint": unknown}
+    return {**properties, "value": unknown, "fingerprint": unknown}
