@@ -113,5 +113,6 @@ def _daemon_target(daemon: OpsDaemon) -> Target:
         port="metrics",
         tls=daemon.scheme == "https",
         token=daemon.metrics_secret,
+        ca=("secret", daemon.tls_authority, "ca.crt") if daemon.tls_authority else None,
         server_name=pulumi.Output.concat(daemon.service_name, ".", daemon.namespace, ".svc"),
     )

@@ -38,6 +38,8 @@ class OpsDaemon(pulumi.ComponentResource):
     port: int
     scheme: str
     """`http`, or `https` with a certificate."""
+    tls_authority: str | None
+    """The Secret whose `ca.crt` its certificate is known by; None for http or a public authority."""
     pod_labels: Mapping[str, str]
     """Labels that select the pod and the service."""
     metrics_secret: tuple[pulumi.Output[str], str] | None
@@ -65,6 +67,7 @@ class OpsDaemon(pulumi.ComponentResource):
         self._below = pulumi.ResourceOptions(parent=self)
         self.namespace = pulumi.Output.from_input(namespace)
         self.service_name, self.port, self.scheme = settings.name, PORT, scheme(settings)
+        self.tls_authority = settings.tls_secret if settings.tls_authority else None
         self.pod_labels = selector(settings)
 
         key, fingerprint = self._secret(name, [one.name for one in collections], api_key)

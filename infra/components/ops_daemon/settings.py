@@ -95,6 +95,11 @@ class OpsDaemonSettings(Spec):
     tls_secret: Name | None = Field(
         None, description="Existing Secret with `tls.crt` and `tls.key`; the daemon then serves https."
     )
+    tls_authority: bool = Field(
+        True,
+        description="The Secret holds `ca.crt`, too, by which Prometheus knows the certificate. False: a public "
+        "authority has signed it.",
+    )
     listen: Text = Field("0.0.0.0", description="Address that it binds; `::` where pods have IPv6 only.")  # noqa: S104
     state: VolumeSettings | None = Field(
         None,
