@@ -25,9 +25,11 @@ class Unknown:
 
 UNKNOWN = Unknown()
 
+UNKNOWN_TEXT = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""How the engine writes a text that is not known yet."""
 _PLACEHOLDERS = frozenset(
     {
-        "04da6b54-80e4-46f7-96ec-b56ff0331ba9",  # text
+        UNKNOWN_TEXT,
         "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",  # boolean
         "3eeb2bf0-c639-47a8-9e75-3b44932eb421",  # number
         "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",  # array
