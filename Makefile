@@ -101,6 +101,10 @@ bench: pulumi  ## measure what has a limit, print a row for each, fail when one 
 dashboards: $(STAMP)  ## write dashboards and rules anew into dashboards/generated
 	@$(RUN) -m dashboards build
 
+.PHONY: pictures
+pictures: $(STAMP)  ## draw docs/pictures anew from a real Prometheus (about two minutes)
+	@$(RUN) -m tools.pictures
+
 .PHONY: docs
 docs: $(STAMP)  ## write the generated pages of docs/ anew
 	@$(RUN) -m tools.configuration_reference

@@ -1,0 +1,242 @@
+"""A stage for dashboards: a real Prometheus that scrapes the real daemon and the laptop endpoint.
+
+An hour is played in a minute or two: scrapes come every second, jobs every few, and the times of the alerts are
+divided. The rules are those of `dashboards`, made with these shorter times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from qdrant_client import QdrantClient, models
+
+from comemory.indexes import PAYLOAD_INDEXES
+from dashboards import alerts, rules
+from dashboards.build import GENERATED
+from dashboards.settings import DashboardSettings
+from dashboards.thresholds import DEFAULTS, Thresholds
+from tools.prometheus import Prometheus
+
+ROOT = Path(__file__).resolve().parent.parent
+COLLECTION = "cm_text_4_v1"
+ULID = "01HQ8K9X2N0PQR3FGJKM567890"
+WINDOW = "5s"
+STARTS = 180.0
+"""Seconds that a program may take to start on a machine with much else to do."""
+
+LIMITS: Thresholds = replace(
+    DEFAULTS.hurried(120),
+    stale={"census": 20.0, "ttl": 3600.0, "dedup": 3600.0, "audit": 3600.0, "audit-deep": 3600.0},
+    daemon_absent=4.0, daemon_remembered=300.0, no_active_daemon=3600.0, qdrant_down=4.0, qdrant_target_down=4.0,
+    collector_failing=3600.0, drift=3.0, persistent=3.0, backlog_age=3600.0, backlog_window=3600.0,
+    duplicate_points=50.0, duplicate_window=15.0, invalid_points=20.0,
+)  # fmt: skip
+"""What waits for hours in earnest is not waited for; what is played here is told in seconds."""
+
+Series = dict[str, Any]
+
+
+@dataclass
+class Stage:
+    """Everything that runs, and how to ask it."""
+
+    folder: Path
+    programs: Prometheus
+    limits: Thresholds = LIMITS
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    urls: dict[str, str] = field(default_factory=dict)
+    started: float = field(default_factory=time.time)
+
+    # --- what runs
+
+    def start(self) -> None:
+        """Start the endpoint, make the collection, then the daemon and Prometheus."""
+        self._launch("qdrant", ["-m", "embedded", "--path", self.folder / "data", "--port", "0"])
+        self.client = QdrantClient(url=self.urls["qdrant"], check_compatibility=False, timeout=60)
+        self.client.create_collection(
+            COLLECTION,
+            {"dense": models.VectorParams(size=4, distance=models.Distance.DOT)},
+            strict_mode_config=models.StrictModeConfig(enabled=True),
+        )
+        for index in PAYLOAD_INDEXES:
+            self.client.create_payload_index(COLLECTION, index.field, index.field_schema(), wait=True)  # type: ignore[arg-type]
+
+    def start_daemon(self) -> None:
+        """Start the daemon with jobs that follow each other quickly."""
+        file = self.folder / "daemon.yaml"
+        often = {"schedule": {"every": "4s"}}
+        settings: dict[str, Any] = {
+            "qdrant": {"url": self.urls["qdrant"], "retry_for": 0},
+            "http": {"port": 0},
+            "census": {"schedule": {"every": "2s"}},
+            "ttl": often,
+            "dedup": {**often, "full_schedule": {}},
+            "audit": {**often, "deep_schedule": {}},
+        }
+        file.write_text(yaml.safe_dump(settings))
+        self._launch("daemon", ["-m", "ops", "daemon", "--settings", file])
+
+    def start_prometheus(self) -> None:
+        """Start Prometheus with the rules, scraping both every second."""
+        settings = DashboardSettings()
+        groups = rules.groups(settings, window=WINDOW) + alerts.groups(settings, self.limits)
+        (self.folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+        config = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(self.folder / "rules.yaml")],
+            "scrape_configs": [
+                {
+                    "job_name": job,
+                    "static_configs": [{"targets": [self._target(of)], "labels": {"cluster": "local"}}],
+                }
+                for job, of in (("comemory", "daemon"), ("qdrant", "qdrant"))
+            ],
+        }
+        (self.folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
+        port = _free_port()
+        self.urls["prometheus"] = f"http://127.0.0.1:{port}"
+        with (self.folder / "prometheus.log").open("ab") as log:
+            self.processes["prometheus"] = subprocess.Popen(
+                [
+                    self.programs.server, f"--config.file={self.folder / 'prometheus.yaml'}",
+                    f"--storage.tsdb.path={self.folder / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}",
+                ],
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        self.until(lambda: self.query("up") is not None, STARTS, "Prometheus did not start")
+
+    def stop(self, name: str) -> None:
+        """Stop one of them, and wait until it is gone."""
+        process = self.processes.pop(name, None)
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _target(self, name: str) -> str:
+        return self.urls[name].rpartition("/")[2]
+
+    def _launch(self, name: str, arguments: list[str | Path]) -> None:
+        ready = self.folder / f"{name}.ready"
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("QDRANT_", "COMEMORY_"))}
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, *arguments, "--ready-file", ready],
+                cwd=ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+        started = self.processes[name]
+        self.until(lambda: ready.exists() or started.poll() is not None, STARTS, f"{name} did not start")
+        if started.poll() is not None:
+            raise AssertionError(f"{name} ended: {(self.folder / f'{name}.log').read_text()[-1000:]}")
+        self.urls[name] = ready.read_text().strip()
+
+    # --- what is asked
+
+    def until(self, true: Callable[[], Any], seconds: float, otherwise: str) -> None:
+        """Wait until something is so."""
+        deadline = time.monotonic() + seconds
+        while not true():
+            if time.monotonic() > deadline:
+                raise AssertionError(otherwise)
+            time.sleep(0.3)
+
+    def query(self, expression: str) -> list[Series] | None:
+        """The series of now; None when Prometheus does not answer yet."""
+        return self._ask("query", query=expression)
+
+    def query_range(self, expression: str, step: float = 1.0) -> list[Series]:
+        """The series since the stage was set."""
+        begin, end = self.started, time.time()
+        return self._ask("query_range", query=expression, start=str(begin), end=str(end), step=str(step)) or []
+
+    def firing(self) -> set[str]:
+        """Names of the alerts that fire now."""
+        return {one["metric"]["alertname"] for one in self.query('ALERTS{alertstate="firing"}') or []}
+
+    def _ask(self, path: str, **parameters: str) -> list[Series] | None:
+        url = f"{self.urls['prometheus']}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                found: list[Series] = json.load(answer)["data"]["result"]
+                return found
+        except urllib.error.HTTPError as error:
+            if error.code == 503:
+                return None
+            raise AssertionError(f"{parameters['query']}: {error.read().decode()}") from None
+        except OSError:
+            return None
+
+    # --- what is played
+
+    def put(self, count: int, start: int, **changes: Any) -> None:
+        """Write points, each another source and content unless `changes` says otherwise."""
+        scopes = ("docs", "messages", "memory", "artifacts", "signals")
+        points = []
+        for n in range(start, start + count):
+            payload = {
+                "schema_version": "cm_payload_v1", "tenant_id": f"t_{'abc'[n % 3]}", "team_id": "team_a",
+                "agent_id": "agt_a", "owner_kind": "agent", "owner_id": "agt_a", "scope": scopes[n % 5],
+                "visibility": "public", "indexed": True, "source_kind": "document", "source_id": f"doc_{ULID}",
+                "chunk": {"chunk_id": f"chk_{ULID}", "chunk_idx": n}, "fingerprint": f"{n:064x}",
+                "created_at": datetime.now(UTC).isoformat(timespec="seconds"), **changes,
+            }  # fmt: skip
+            points.append(models.PointStruct(id=n, vector={"dense": [1.0, 0.0, 0.0, 0.0]}, payload=payload))
+        self.client.upsert(COLLECTION, points, wait=True)
+
+    def expire(self, count: int, start: int) -> None:
+        """Write points that are past their time."""
+        long_ago = (datetime.now(UTC) - timedelta(days=30)).isoformat(timespec="seconds")
+        self.put(count, start, created_at=long_ago, ttl_days=7)
+
+
+@contextmanager
+def stage(folder: Path, programs: Prometheus) -> Iterator[Stage]:
+    """Set a stage, and clear it whatever happens."""
+    made = Stage(folder, programs)
+    try:
+        made.start()
+        yield made
+    finally:
+        for name in list(made.processes):
+            made.stop(name)
+
+
+def boards() -> dict[str, dict[str, Any]]:
+    """The dashboards as they are committed, by uid."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(GENERATED.glob("*.json"))}
+
+
+def filled_in(expression: str) -> str:
+    """A panel's query with values in the place of variables, and days shortened to what the stage has seen."""
+    text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", "offset 10s")
+    text = text.replace('"$tenant"', '"t_a"')
+    return re.sub(r'"\$(cluster|job|instance|collection|scope)"', '".*"', text)
+
+
+def _free_port() -> int:
+    import socket  # noqa: PLC0415 - of no other use here
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
