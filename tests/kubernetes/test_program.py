@@ -76,6 +76,8 @@ def test_one_up_from_nothing_ends_with_cluster_collections_daemon_and_monitoring
     )
     foreseen = whole.preview()
     assert foreseen["create"] > len(PAYLOAD_INDEXES), "collections and indexes are shown before the cluster exists"
+    # What simulates the pod's port-forward has to be in the namespace before the program makes it its own.
+    kubernetes.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
     with kubernetes.forward(place, "qdrant-0", {6333: ("127.0.0.1", port)}):
         whole.up()
         outputs = whole.outputs
