@@ -84,7 +84,7 @@ class Stage:
             "qdrant": {"url": self.urls["qdrant"], "retry_for": 0},
             "http": {"port": 0},
             "census": {"schedule": {"every": "2s"}},
-            "ttl": often,
+            "ttl": {"schedule": {"every": "20s"}},  # seldom enough for a census to see what is overdue
             "dedup": {**often, "full_schedule": {}},
             "audit": {**often, "deep_schedule": {}},
         }
@@ -229,7 +229,7 @@ def boards() -> dict[str, dict[str, Any]]:
 
 def filled_in(expression: str) -> str:
     """A panel's query with values in the place of variables, and days shortened to what the stage has seen."""
-    text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", "offset 10s")
+    text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", "offset 3s")
     text = text.replace('"$tenant"', '"t_a"')
     return re.sub(r'"\$(cluster|job|instance|collection|scope)"', '".*"', text)
 
