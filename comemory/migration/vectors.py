@@ -80,7 +80,7 @@ def lay_out(
               for name in named if name not in dense and name not in sparse]  # fmt: skip
     found: dict[str, str] = {}
     for name in (*dense, *sparse):
-        to = named[name] if name in named else _same(name, dense, their_dense, sparse, their_sparse)
+        to = named[name] if name in named else _same(name, dense, their_dense, their_sparse)
         if name in named and to is None:
             continue
         if to is None or to not in (their_dense if name in dense else their_sparse):
@@ -136,20 +136,18 @@ def _sparse(live: LiveCollection) -> dict[str, Mapping[str, Any]]:
 
 
 def _same(
-    name: str,
-    dense: Mapping[str, Any],
-    their_dense: Mapping[str, Any],
-    sparse: Mapping[str, Any],
-    their_sparse: Mapping[str, Any],
+    name: str, dense: Mapping[str, Any], their_dense: Mapping[str, Any], their_sparse: Mapping[str, Any]
 ) -> str | None:
-    ours, theirs = (dense, their_dense) if name in dense else (sparse, their_sparse)
-    if name in theirs and name != UNNAMED:
+    """Where a vector goes that no rule names. Sparse ones of two names may be of two models: no guess."""
+    if name not in dense:
+        return name if name in their_sparse else None
+    if name in their_dense and name != UNNAMED:
         return name
-    if len(ours) > 1:
+    if len(dense) > 1:
         return None
-    if PREFERRED in theirs:
+    if PREFERRED in their_dense:
         return PREFERRED
-    return next(iter(theirs)) if len(theirs) == 1 else None
+    return next(iter(their_dense)) if len(their_dense) == 1 else None
 
 
 def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], of_source: str, of_target: str) -> list[str]:

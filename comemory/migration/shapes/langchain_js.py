@@ -1,4 +1,4 @@
-"""LangChain for JavaScript (`@langchain/qdrant`): `content` and `metadata`, and custom fields beside them.
+"""LangChain for JavaScript (`@langchain/qdrant`): `content`, `metadata`, and `customPayload` if given.
 
 Haystack also has `content`, but `meta`; LightRAG has `workspace_id`. The splitter writes `metadata.loc.lines.from`.
 """
