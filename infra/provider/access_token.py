@@ -21,6 +21,7 @@ from infra.address import key_problem
 from infra.provider.errors import ProviderError
 from infra.provider.properties import (
     UNKNOWN,
+    UNKNOWN_TEXT,
     Properties,
     plain_map,
     to_properties,
@@ -243,5 +244,6 @@ def _known_or_assumed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unsigned(properties: Properties) -> dict[str, PropertyValue]:
-    unknown = PropertyValue.computed()
-    return {**properties, "token": unknown.with_secret(True), "expires_at": unknown}
+    # The SDK cannot send its own placeholder; the engine reads this text as a text that is not known yet.
+    unknown = PropertyValue(UNKNOWN_TEXT)
+    return {**properties, "token": unknown, "expires_at": unknown}

@@ -158,6 +158,8 @@ def test_a_stack_makes_a_token_that_the_server_takes_and_no_file_shows(deploy, s
         pulumi.export("token", token.token)
 
     stack.program = program
+    planned = stack.preview()
+    assert planned.ok and planned.changes["create"] >= 2, planned.text
     made = stack.up()
     assert made.ok, made.text
     outputs = stack.stack.outputs()
@@ -171,6 +173,8 @@ def test_a_stack_makes_a_token_that_the_server_takes_and_no_file_shows(deploy, s
     assert stack.refresh().changes.keys() == {"same"}
 
     stack.program = lambda opts: program(opts, 90)
+    planned = stack.preview()
+    assert planned.ok and planned.changes["update"] == 1, planned.text
     renewed = stack.up()
     assert renewed.ok and renewed.changes["update"] == 1, renewed.text
     given_out.append(stack.stack.outputs()["token"].value)
