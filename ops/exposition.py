@@ -19,8 +19,8 @@ from prometheus_client.utils import floatToGoString
 from comemory.audit import countable_reasons
 from ops import metrics
 from ops.metrics import METRICS, NO_TENANT, OTHER_TENANTS, Metric
-from ops.report import JobReport, Row
-from ops.results import DeletedKey, JobState, Results
+from ops.report import Row
+from ops.results import DeletedKey, Found, JobState, Results
 from ops.snapshot import (
     LabelValues,
     Sample,
@@ -100,24 +100,24 @@ class Exposition(Collector):
 
     def _parts(self) -> Iterator[tuple[str, Hashable, Callable[[], list[Sample]]]]:
         snapshot, jobs, deleted = self._store.current, self._results.jobs(), self._results.deleted()
-        reports = {name: state.last_report for name, state in jobs.items() if state.last_report is not None}
+        found = {name: state.found for name, state in jobs.items() if state.found is not None}
         yield "census", snapshot, lambda: _census(snapshot, self._max_tenants)
-        found = tuple((name, report.started, report.finished) for name, report in reports.items())
-        yield "found", (found, tuple(deleted.items())), lambda: self._found(reports, deleted)
+        key = (tuple(found.items()), tuple(deleted.items()))
+        yield "found", key, lambda: self._found(found, deleted)
         live = _jobs(jobs)
         daemon = [self._build, Sample(metrics.LEASE_HELD, (), float(self._lease_held()))]
         yield "live", (*live, *daemon), lambda: [*live, *daemon]
 
-    def _found(self, reports: dict[str, JobReport], deleted: dict[DeletedKey, int]) -> list[Sample]:
+    def _found(self, found: dict[str, Found], deleted: dict[DeletedKey, int]) -> list[Sample]:
         samples = [
             Sample(metrics.DELETED_POINTS, (job, collection, self._named_tenant(tenant), scope_label(scope)), count)
             for (job, collection, tenant, scope), count in sorted(deleted.items())
         ]
         samples += [
             Sample(metrics.INVALID_POINTS, (r.collection, self._named_tenant(r.tenant), r.reason), r.count)
-            for r in _invalid(reports.get("audit"), reports.get("audit-deep"))
+            for r in _invalid(found.get("audit"), found.get("audit-deep"))
         ]
-        if (dedup := reports.get("dedup")) is not None:
+        if (dedup := found.get("dedup")) is not None:
             samples += [
                 Sample(
                     metrics.DUPLICATE_POINTS,
@@ -180,14 +180,12 @@ def _jobs(jobs: dict[str, JobState]) -> list[Sample]:
     return samples
 
 
-def _invalid(counted: JobReport | None, read: JobReport | None) -> list[Row]:
+def _invalid(counted: Found | None, read: Found | None) -> list[Row]:
     """What the audit counted, which is newer, and what only the deep audit can tell."""
     rows = [] if counted is None else list(counted.rows)
     if read is not None:
         countable = frozenset() if counted is None else countable_reasons()
-        left = (
-            set() if counted is None else {(n["collection"], n["reason"]) for n in counted.details["not_checked"]}
-        )
+        left = frozenset() if counted is None else counted.unchecked
         rows += [r for r in read.rows if r.reason not in countable or (r.collection, r.reason) in left]
     return rows
 

@@ -41,7 +41,8 @@ class JobReport:
 
     `rows` say what was found (in a dry run) or what was done; `handled` counts points changed, `skipped` those
     found but left alone, `batches`, `requests` and `retries` what it took. `collections` counts those that were
-    gone through, also where there was nothing to do. `stopped` says why a run ended early.
+    gone through, also where there was nothing to do. `stopped` says why a run ended early. `missed` are collections
+    that were not gone through to the end, "" when not even their names could be had; in no other form is it told.
     """
 
     job: str
@@ -57,6 +58,7 @@ class JobReport:
     requests: int = 0
     retries: int = 0
     stopped: str | None = None
+    missed: set[str] = field(default_factory=set)
     details: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from ops.report import JobReport, Outcome
+from ops.report import JobReport, Outcome, Row
 
 DELETING = frozenset({"ttl", "dedup"})
 """The jobs whose rows, when it was no dry run, are points deleted."""
@@ -22,12 +22,38 @@ DeletedKey = tuple[str, str, str, str]
 """Job, collection, tenant, scope."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a job last found in each collection, not all of it by the same run.
+
+    `unchecked` are collections and reasons that an audit could not count. Equal only when they are the same one.
+    """
+
+    rows: tuple[Row, ...] = ()
+    unchecked: frozenset[tuple[str, str]] = frozenset()
+
+    def after(self, report: JobReport) -> Found:
+        """What is known after another run: what it found, and of what it missed as it was before."""
+
+        def old(collection: str) -> bool:
+            return collection in report.missed or "" in report.missed
+
+        unchecked = {(one["collection"], one["reason"]) for one in report.details.get("not_checked", ())}
+        return Found(
+            (*(r for r in report.rows if not old(r.collection)), *(r for r in self.rows if old(r.collection))),
+            frozenset(
+                {one for one in unchecked if not old(one[0])} | {one for one in self.unchecked if old(one[0])}
+            ),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class JobState:
     """One job: what it is doing, how its last run went, and totals since the process started.
 
     `last_success` and `started` are wall-clock times; `last_duration` is in seconds by a clock that is never set
-    back. `last_error` is the sentence of the last run that raised, and None after one that did not.
+    back. `found` is None before the first report. `last_error` is the sentence of the last run that raised, and
+    None after one that did not.
     """
 
     running: bool = False
@@ -35,6 +61,7 @@ class JobState:
     last_success: datetime | None = None
     last_duration: float | None = None
     last_report: JobReport | None = None
+    found: Found | None = None
     last_error: str | None = None
     outcomes: Mapping[Outcome, int] = field(
         default_factory=lambda: MappingProxyType({"success": 0, "partial": 0, "failed": 0})
@@ -69,6 +96,7 @@ class Results:
             self._jobs[report.job] = replace(
                 state,
                 last_report=report,
+                found=(state.found or Found()).after(report),
                 last_error=None,
                 last_success=report.finished if report.outcome == "success" else state.last_success,
                 handled=state.handled + report.handled,

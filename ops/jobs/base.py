@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ops.budget import Budget
-from ops.errors import OpsError
+from ops.errors import CollectionGone, OpsError
 from ops.report import JobReport, Problem
 from ops.session import Session
 from ops.settings import CollectionsSettings, Settings
@@ -71,6 +71,7 @@ def reporting(name: str, context: Context) -> Iterator[JobReport]:
         yield report
     except OpsError as error:
         report.problems.append(Problem(collection="", message=str(error)))
+        report.missed.add("")
     finally:
         report.finished = context.now()
         report.requests = traffic.requests - requests
@@ -100,10 +101,11 @@ def collections_of(context: Context, report: JobReport) -> Iterator[str]:
             report.problems.append(Problem(wanted, f"Collection '{wanted}' {why}; nothing was done to it."))
             return
         names = [wanted]
-    for name in names:
+    for place, name in enumerate(names):
         if report.stopped is None:
             report.stopped = context.budget.exhausted()
         if report.stopped is not None:
+            report.missed.update(names[place:])
             return
         yield name
 
@@ -116,3 +118,5 @@ def collection_errors(collection: str, report: JobReport) -> Iterator[None]:
         report.collections += 1
     except OpsError as error:
         report.problems.append(Problem(collection, str(error)))
+        if not isinstance(error, CollectionGone):
+            report.missed.add(collection)

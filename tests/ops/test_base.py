@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 from qdrant_client import QdrantClient, models
 
-from ops.jobs.base import Context, Selection, collections_of, looked_after
+from ops.budget import Budget
+from ops.errors import CollectionGone, Unreachable
+from ops.jobs.base import Context, Selection, collection_errors, collections_of, looked_after, reporting
 from ops.report import JobReport
 from ops.settings import Settings
 from tests.support.memory import Memory, context_for, memory
@@ -64,3 +66,20 @@ def test_a_server_that_has_all_that_is_included_is_not_asked_for_aliases(
         context.settings = Settings(collections={"include": [f"now_{two[1].name}"]})
         looked_after(context.session, context.settings.collections)
         assert context.session.traffic.requests == 3
+
+
+def test_a_run_knows_what_it_missed(qdrant_url: str, two: tuple[Memory, Memory]) -> None:
+    first, second = (one.name for one in two)
+    with context_for(qdrant_url, first, second) as context:
+        with reporting("audit", context) as report:
+            for name in collections_of(context, report):
+                with collection_errors(name, report):
+                    raise CollectionGone(name) if name == first else Unreachable("away")
+        assert report.missed == {second}, "what is gone is not missed"
+        context.budget = Budget(max_seconds=0)
+        with reporting("audit", context) as report:
+            assert list(collections_of(context, report)) == []
+        assert report.missed == {first, second}
+        with reporting("audit", context) as report:
+            raise Unreachable("away")
+        assert report.missed == {""}

@@ -162,6 +162,18 @@ def test_what_only_the_deep_audit_can_tell_stays_beside_what_was_counted() -> No
     assert found == {"scope.unknown": 1, "lang.malformed": 2, "embedding.dim.mismatch": 4}
 
 
+def test_what_was_found_stays_while_nobody_can_look() -> None:
+    shown, results = exposition()
+    for job, reason in (("audit", "scope.unknown"), ("dedup", "")):
+        results.finish(report(job, Row("cm", "t_a", "docs", 5, reason=reason)))
+        results.finish(report(job, problems=[Problem("", "away")], missed={""}))
+    assert value(shown, "comemory_invalid_points", collection="cm", tenant_id="t_a", reason="scope.unknown") == 5
+    assert value(shown, "comemory_duplicate_points", collection="cm", tenant_id="t_a", scope="docs") == 5
+    assert value(shown, "comemory_job_problems", job_name="audit") == 1
+    results.finish(report("audit"))
+    assert "comemory_invalid_points" not in {name for name, _ in series(shown)}
+
+
 def test_jobs_have_series_before_they_ever_ran() -> None:
     shown, results = exposition()
     assert value(shown, "comemory_job_runs_total", job_name="ttl", outcome="failed") == 0

@@ -57,6 +57,25 @@ def test_a_failure_keeps_the_last_success_and_says_why() -> None:
     assert (state.last_error, state.outcomes["failed"], state.outcomes["success"]) == (None, 2, 1)
 
 
+def test_what_a_run_missed_stays_as_it_was_found_before() -> None:
+    results = Results()
+
+    def found(*rows: Row, missed: set[str], unchecked: str = "") -> tuple[set[tuple[str, int]], set[str]]:
+        left = [{"collection": c, "reason": "lang", "why": "no index"} for c in unchecked]
+        results.finish(report("audit", rows=list(rows), missed=missed, details={"not_checked": left}))
+        state = results.jobs()["audit"].found
+        assert state is not None
+        return {(r.collection, r.count) for r in state.rows}, {collection for collection, _ in state.unchecked}
+
+    a, b = Row("a", "t", "", 5, "x"), Row("b", "t", "", 7, "x")
+    assert found(a, b, missed=set(), unchecked="ab") == ({("a", 5), ("b", 7)}, {"a", "b"})
+    assert found(missed={""}) == ({("a", 5), ("b", 7)}, {"a", "b"}), "Qdrant was away"
+    half = Row("b", "t", "", 1, "x")
+    assert found(half, missed={"b"}) == ({("b", 7)}, {"b"}), "a is well or gone, b was not counted to the end"
+    assert found(missed=set()) == (set(), set())
+    assert found(half, missed={"b"}) == (set(), set()), "half a count is none"
+
+
 def test_threads_lose_no_count() -> None:
     results = Results()
 
