@@ -53,6 +53,7 @@ def groups(settings: DashboardSettings, *, window: str = WINDOW) -> list[dict[st
     """
     ours = Source(qdrant_prefix=settings.qdrant_prefix)
     theirs = Source((f'job=~"{settings.qdrant_jobs}"',), qdrant_prefix=settings.qdrant_prefix)
+    dedup_done = ours.leader(metrics.JOB_LAST_SUCCESS, 'job_name="dedup"')
     memory = [
         _rule(CLUSTER_POINTS, _sum(ours.leader(metrics.POINTS), CLUSTER_POINTS)),
         _rule(COLLECTION_POINTS, _sum(ours.leader(metrics.POINTS), COLLECTION_POINTS)),
@@ -64,7 +65,13 @@ def groups(settings: DashboardSettings, *, window: str = WINDOW) -> list[dict[st
             f"or {_sum(ours.leader(metrics.EXPIRED_OLDEST_AGE), EXPIRED)} * 0",
         ),
         _rule(EXPIRED_AGE, _max(ours.leader(metrics.EXPIRED_OLDEST_AGE), EXPIRED_AGE)),
-        _rule(DUPLICATES, _sum(ours.leader(metrics.DUPLICATE_POINTS), DUPLICATES)),
+        # 0 where dedup found none, for the same reason; but not before its first run: a rise from nothing
+        _rule(
+            DUPLICATES,
+            f"{_sum(ours.leader(metrics.DUPLICATE_POINTS), DUPLICATES)} "
+            f"or {_sum(ours.leader(metrics.COLLECTION_POINTS), DUPLICATES)} * 0 "
+            f"and on ({', '.join(WHOLE)}) {dedup_done}",
+        ),
         _rule(INVALID, _sum(ours.leader(metrics.INVALID_POINTS), INVALID)),
         _rule(DRIFT, _sum(ours.leader(metrics.SCHEMA_DRIFT), DRIFT)),
         _rule(DELETED, _sum(ours.rate(metrics.DELETED_POINTS, window=window), DELETED)),

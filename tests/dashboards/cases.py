@@ -206,6 +206,17 @@ CASES: list[Case] = [
           "100x60 5000x60"}, 100,
          [alert("ComemoryDuplicatesRising", "warning",
                 "The last dedup found 5k copies in cm, far more than before.", collection="cm")]),
+    Case("the first copies of a collection", {
+        ours("comemory_duplicate_points", collection="cm", tenant_id="t_a", scope="memory"): "_x60 5000x60",
+        ours("comemory_collection_points", collection="cm"): "9000x120",
+        ours("comemory_job_last_success_timestamp_seconds", job_name="dedup"): "0+60x120",
+    }, 100, [alert("ComemoryDuplicatesRising", "warning",
+                   "The last dedup found 5k copies in cm, far more than before.", collection="cm")]),
+    Case("copies of which nobody knows how many there were", {
+        ours("comemory_duplicate_points", collection="cm", tenant_id="t_a", scope="memory"): "_x60 5000x60",
+        ours("comemory_collection_points", collection="cm"): "9000x120",
+        ours("comemory_job_last_success_timestamp_seconds", job_name="dedup"): "_x60 3600+60x60",
+    }, 100),
     Case("as many copies as ever",
          {ours("comemory_duplicate_points", collection="cm", tenant_id="t_a", scope="memory"):
           "5000x120"}, 100),
