@@ -126,7 +126,7 @@ def fresh() -> Iterator[Session]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "data"
         shutil.copytree(_prepared(), folder)
-        with _endpoint(folder) as url, connect(url) as session:
+        with endpoint(folder) as url, connect(url) as session:
             session.count(NAME)  # the first request loads the collection
             yield session
 
@@ -140,7 +140,7 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 def _prepared() -> Path:
     folder = Path(_temporary().name) / "prepared"
     began = time.monotonic()
-    with _endpoint(folder) as url, connect(url) as session:
+    with endpoint(folder) as url, connect(url) as session:
         _create(session)
         load(session, 0, POINTS)
     print(f"    loaded {POINTS} points in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
@@ -156,7 +156,8 @@ def _create(session: Session) -> None:
 
 
 @contextmanager
-def _endpoint(folder: Path) -> Iterator[str]:
+def endpoint(folder: Path) -> Iterator[str]:
+    """An endpoint of its own on a folder."""
     ready = folder.parent / f"{folder.name}.ready"
     ready.unlink(missing_ok=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("QDRANT_")}

@@ -4,27 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import re
-import uuid
 from typing import Final
 
-from ulid import ULID
-
 from comemory.identifiers import MAX_SLUG_LENGTH, SLUG, Kind
-
-NAMESPACE: Final = uuid.UUID("2f3b8a54-91c7-5d0e-8c39-7a1d4be6f0c2")
-"""The namespace of the ids of migrated points; changing it would let a second run add every point again."""
 
 _SLUG = re.compile(SLUG)
 _HASHED = re.compile(r"-[0-9a-f]{16}$")
 _OTHER = re.compile(r"[^a-z0-9]+")
+_ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS: Final = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
+_SHIFTS: Final = range(70, -10, -10)
+_NO_TIME: Final = "0" * 10
 
 
-def target_id(origin: str, collection: str, point_id: int | str) -> str:
-    """The id that a point gets: a UUIDv5 of where it came from, so that a second run writes the same point.
+class PointIds:
+    """The ids of one source collection's points in the target.
 
-    Points of equal content keep ids of their own: a migration loses none, and merging is the deduplication's part.
+    Args:
+        origin: what the source is called.
+        collection: its name there.
     """
-    return str(uuid.uuid5(NAMESPACE, _key(origin, collection, point_id)))
+
+    def __init__(self, origin: str, collection: str) -> None:
+        self._place = hashlib.sha256(_key("point", origin, collection))
+
+    def of(self, point_id: int | str) -> tuple[str, str]:
+        """The id that a point gets and that of its chunk, both made from where it came from.
+
+        A second run so writes the same point. Points of equal content keep ids of their own: a migration loses
+        none, and merging is the deduplication's part. The point's is a UUID of version 8, a hash.
+        """
+        digest = self._place.copy()
+        digest.update(_key(point_id))
+        made = digest.digest()
+        text = made[:16].hex()
+        variant = "89ab"[made[8] >> 6]
+        uuid = f"{text[:8]}-{text[8:12]}-8{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+        return uuid, f"chk_{_NO_TIME}{_encode(made[16:26])}"
 
 
 def derived_ulid(prefix: str, *parts: object) -> str:
@@ -32,8 +48,12 @@ def derived_ulid(prefix: str, *parts: object) -> str:
 
     The ULID's time is 0, which says that none is known, and its 80 random bits are a hash of the parts.
     """
-    digest = hashlib.sha256(_key(*parts).encode()).digest()
-    return f"{prefix}_{ULID.from_bytes(bytes(6) + digest[:10])}"
+    return f"{prefix}_{_NO_TIME}{_encode(hashlib.sha256(_key(*parts)).digest()[:10])}"
+
+
+def _encode(ten_bytes: bytes) -> str:
+    number = int.from_bytes(ten_bytes)
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
 
 
 def derived_slug(kind: Kind, name: str) -> str:
@@ -50,6 +70,10 @@ def derived_slug(kind: Kind, name: str) -> str:
     return f"{kind.value}_{plain or 'x'}-{digest}"
 
 
-def _key(*parts: object) -> str:
+def _key(*parts: object) -> bytes:
     """Injective: the type of a part counts too, so that the number 1 and the string "1" differ."""
-    return "\0".join(f"{type(part).__name__}:{len(str(part))}:{part}" for part in parts)
+    written = []
+    for part in parts:
+        text = str(part).encode("utf-8", "surrogatepass")
+        written.append(b"%s:%d:%s" % (type(part).__name__.encode(), len(text), text))
+    return b"\0".join(written)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from comemory.errors import shown
 from comemory.fingerprints import fingerprint
 from comemory.identifiers import Kind
-from comemory.migration.identity import derived_slug, derived_ulid, target_id
+from comemory.migration.identity import PointIds, derived_slug, derived_ulid
 from comemory.migration.record import Marker, Record, Unmappable
 from comemory.migration.rules import Assignment, Rule, RuleSet
 from comemory.migration.shapes import FLAT, SHAPES, shape_of
@@ -93,6 +93,8 @@ class Mapper:
         layout: Layout | None = None,
     ) -> None:
         self.rules, self.collection, self._shapes, self._layout = rules, collection, shapes, layout
+        self._ids = PointIds(rules.origin, collection)
+        self._source = lru_cache(maxsize=10_000)(derived_ulid)
         self._assign = lru_cache(maxsize=10_000)(lambda partition: rules.assign(collection, partition))
         forced = {rule.shape for rule in rules.of_collection(collection) if rule.shape is not None}
         self._forced = SHAPES[forced.pop()] if len(forced) == 1 else None
@@ -140,9 +142,10 @@ class Mapper:
         if to.target is None:
             raise Unmappable("target.unknown", f"rule {to.rule.name!r} names no target collection")
         vectors = None if self._layout is None else self._layout(to.rule, to.target)
+        new_id, chunk_id = self._ids.of(point_id)
         return Mapped(
-            id=target_id(self.rules.origin, self.collection, point_id),
-            payload=self._payload(point_id, record, to, shape, vectors),
+            id=new_id,
+            payload=self._payload((point_id, chunk_id), record, to, shape, vectors),
             target=to.target,
             shape=shape.name,
             rule=to.rule.name,
@@ -150,9 +153,15 @@ class Mapper:
         )
 
     def _payload(
-        self, point_id: int | str, record: Record, to: Assignment, shape: Shape, vectors: VectorMap | None
+        self,
+        ids: tuple[int | str, str],
+        record: Record,
+        to: Assignment,
+        shape: Shape,
+        vectors: VectorMap | None,
     ) -> dict[str, Any]:
         rule = to.rule
+        point_id, chunk_id = ids
         content = record.content
         if not isinstance(content, str) or not content.strip():
             raise Unmappable("content.missing", f"the point has no text (its content is {shown(content, 20)})")
@@ -173,9 +182,9 @@ class Mapper:
             "visibility": rule.visibility,
             "indexed": rule.indexed,
             "source_kind": kind,
-            "source_id": derived_ulid(_PREFIX_OF_KIND.get(kind, "doc"), to.tenant, *origin, *source),
+            "source_id": self._source(_PREFIX_OF_KIND.get(kind, "doc"), to.tenant, *origin, *source),
             "chunk": {
-                "chunk_id": derived_ulid("chk", to.tenant, *origin, point_id),
+                "chunk_id": chunk_id,
                 "chunk_idx": _position(record.position),
             },
             "fingerprint": fingerprint(content),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -197,7 +198,10 @@ class _Work:
             before = (
                 self.source.model_dump(exclude={"api_key", "api_key_file"}) if source_url else dict(self.source)
             )
-            self.source = QdrantSettings.model_validate({**before, **over})
+            try:
+                self.source = QdrantSettings.model_validate({**before, **over})
+            except ValidationError as error:
+                raise SettingsError(f"--source-url: {error.errors()[0]['msg']}.") from None
         place = f"{self.source.url} -> {settings.qdrant.url}"
         self.state = State(state, migration.digest(place))
 

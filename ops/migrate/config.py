@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import yaml
 from pydantic import ValidationError
 
 from comemory.migration.rules import RuleSet
 from ops.errors import SettingsError
 from ops.settings import QdrantSettings
+from ops.yaml_file import read_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,7 @@ def read_migration(file: Path | None, **over: str | None) -> Migration:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"Cannot read the rules {file}: {error.strerror}.") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise SettingsError(f"The rules {file} are not YAML{line}.") from None
+    values = read_yaml(file, "rules")
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise SettingsError(f"The rules {file} must hold keys and values.")
     return values

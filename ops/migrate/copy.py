@@ -7,15 +7,16 @@ killed anywhere and started again. What was written to the target since stays as
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from comemory.migration.mapping import LeftOut, Mapped, Mapper, Refused
-from ops import logs
 from ops.errors import OpsError
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Context, Progress, collection_errors, reporting
@@ -75,6 +76,18 @@ def run_migration(
     return report
 
 
+@dataclass(slots=True)
+class _Batch:
+    """A page of the source, mapped: what is to be written where, and what is counted when it is."""
+
+    read: int
+    next_id: int | str | None
+    points: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    rules: Counter[str] = field(default_factory=Counter)
+    left_out: int = 0
+    quarantined: list[dict[str, Any]] = field(default_factory=list)
+
+
 class _Copy:
     """One collection."""
 
@@ -88,55 +101,69 @@ class _Copy:
         shapes = frozenset(plan["read_as"])
         self.mapper = Mapper(sides.rules, self.name, shapes=shapes, layout=sides.layout(self.name))
         self.saved = sides.clock()
-        self.log = logs.get(job="migrate run", collection=self.name)
 
     def work(self) -> None:
         if self.progress.done:
             return
-        for page in ahead(self.sides.pages(self.name, vectors=True, start=self.progress.next_id)):
-            self._batch(page)
-            self.progress.next_id = after_id(page[-1]["id"])  # type: ignore[arg-type]
-            self.progress.read += len(page)
-            self._tell()
-            if self.sides.clock() - self.saved >= self.save_seconds:
-                self.state.save()
-                self.saved = self.sides.clock()
-            if self.sides.stop.is_set():
-                self.report.stopped = "asked to stop"
-                self.state.save()
-                return
-        self.progress.done = True
+        # The target stores a batch while the next one is mapped, and the one after that is read.
+        with ThreadPoolExecutor(1, thread_name_prefix="write") as writer:
+            under_way: tuple[_Batch, Future[None]] | None = None
+            for page in ahead(self.sides.pages(self.name, vectors=True, start=self.progress.next_id)):
+                if under_way is not None and self.sides.stop.is_set():
+                    break
+                batch = self._prepare(page)
+                if under_way is not None:
+                    self._settle(*under_way)
+                under_way = batch, writer.submit(self._write, batch)
+            if under_way is not None:
+                self._settle(*under_way)
+        if self.sides.stop.is_set() and self.progress.next_id is not None and self.progress.read < self.total:
+            self.report.stopped = "asked to stop"
+        else:
+            self.progress.done = True
         self.state.save()
 
-    def _batch(self, page: Sequence[Mapping[str, Any]]) -> None:
-        points: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        refused: list[dict[str, Any]] = []
+    def _prepare(self, page: Sequence[Mapping[str, Any]]) -> _Batch:
+        batch = _Batch(len(page), after_id(page[-1]["id"]))
         for point in page:
             outcome = placed(self.mapper, point)
             if isinstance(outcome, tuple):
                 mapped, vectors = outcome
-                points[mapped.target].append({"id": mapped.id, "vector": vectors, "payload": mapped.payload})
-                _count(
-                    self.progress.rules,
-                    "\t".join((mapped.rule, mapped.payload["tenant_id"], mapped.payload["scope"])),
-                )
+                payload = mapped.payload
+                batch.points[mapped.target].append({"id": mapped.id, "vector": vectors, "payload": payload})
+                batch.rules["\t".join((mapped.rule, payload["tenant_id"], payload["scope"]))] += 1
             elif isinstance(outcome, LeftOut):
-                self.progress.left_out += 1
+                batch.left_out += 1
             else:
                 if outcome.code in BLOCKING:
                     # A part of the collection that the plan did not see: nothing of it is lost by stopping here.
                     raise OpsError(f"{self.name}: {outcome.detail}; make the plan anew.")
-                refused.append(quarantined(self.name, point, outcome))
-                _count(self.progress.refused, outcome.code)
-        for target, some in points.items():
-            insert(self.sides.target, target, some)
-            self.progress.mapped += len(some)
-        self.state.quarantine(refused)
-        self.report.batches += 1
+                batch.quarantined.append(quarantined(self.name, point, outcome))
+        return batch
 
-    def _tell(self) -> None:
-        read = self.progress.read
-        self.sides.progress(Progress(self.name, "copying", read, max(self.total, read)))
+    def _write(self, batch: _Batch) -> None:
+        for target, some in batch.points.items():
+            insert(self.sides.target, target, some)
+
+    def _settle(self, batch: _Batch, written: Future[None]) -> None:
+        """Wait until a batch is stored, and count it."""
+        written.result()
+        self.state.quarantine(batch.quarantined)
+        progress = self.progress
+        progress.next_id = batch.next_id
+        progress.done = batch.next_id is None
+        progress.read += batch.read
+        progress.mapped += batch.rules.total()
+        progress.left_out += batch.left_out
+        for key, count in batch.rules.items():
+            progress.rules[key] = progress.rules.get(key, 0) + count
+        for line in batch.quarantined:
+            progress.refused[line["reason"]] = progress.refused.get(line["reason"], 0) + 1
+        self.report.batches += 1
+        self.sides.progress(Progress(self.name, "copying", progress.read, max(self.total, progress.read)))
+        if self.sides.clock() - self.saved >= self.save_seconds:
+            self.state.save()
+            self.saved = self.sides.clock()
 
 
 def placed(mapper: Mapper, point: Mapping[str, Any]) -> tuple[Mapped, dict[str, Any]] | LeftOut | Refused:
@@ -183,10 +210,6 @@ def quarantined(collection: str, point: Mapping[str, Any], why: Refused) -> dict
         "rule": why.rule,
         "payload": point["payload"],
     }
-
-
-def _count(counts: dict[str, int], key: str) -> None:
-    counts[key] = counts.get(key, 0) + 1
 
 
 def _record(report: JobReport, state: states.State, chosen: Sequence[Mapping[str, Any]]) -> None:

@@ -47,7 +47,7 @@ def test_without_a_file_the_built_in_rules_hold() -> None:
         ("rulez: []", "rulez"),
         ("source: {url: ftp://x}", "url"),
         ("- a", "must hold keys and values"),
-        ("a: [", "not YAML"),
+        ("a: [", "not usable YAML"),
         ("builtin: false", "has no rules"),
         ("origin: A B", "origin"),
     ],

@@ -6,9 +6,10 @@ import uuid
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from ulid import ULID
 
 from comemory.identifiers import Kind, parse_identifier
-from comemory.migration.identity import derived_slug, derived_ulid, target_id
+from comemory.migration.identity import PointIds, derived_slug, derived_ulid
 
 names = st.text(min_size=1, max_size=90).filter(str.strip)
 
@@ -42,15 +43,19 @@ def test_a_slug_stays_what_it_is() -> None:
 
 def test_ids_depend_on_origin_collection_and_the_kind_of_id() -> None:
     places = [("a", "c", 1), ("a", "c", "1"), ("b", "c", 1), ("a", "d", 1), ("a", "c", 2), ("a\0c", "", 1)]
-    made = [target_id(*place) for place in places]
-    assert len(set(made)) == len(places)
-    assert made == [target_id(*place) for place in places]
-    assert all(uuid.UUID(one).version == 5 for one in made)
+    made = [PointIds(origin, name).of(point) for origin, name, point in places]
+    assert len({one for one, _ in made}) == len({chunk for _, chunk in made}) == len(places)
+    assert made == [PointIds(origin, name).of(point) for origin, name, point in places]
+    for one, chunk in made:
+        assert (uuid.UUID(one).version, uuid.UUID(one).variant) == (8, uuid.RFC_4122)
+        assert str(uuid.UUID(one)) == one
+        parse_identifier(chunk, Kind.CHUNK)
 
 
 @given(st.lists(st.text(max_size=5), max_size=3), st.lists(st.text(max_size=5), max_size=3))
 def test_a_derived_ulid_is_whole_says_no_time_and_tells_its_parts_apart(one: list[str], other: list[str]) -> None:
     first, second = derived_ulid("doc", *one), derived_ulid("doc", *other)
     assert (first == second) == (one == other)
+    assert str(ULID.from_str(first.removeprefix("doc_"))) == first.removeprefix("doc_")
     found = parse_identifier(first, Kind.DOCUMENT)
     assert found.created_at is not None and found.created_at.timestamp() == 0
