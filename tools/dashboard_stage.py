@@ -16,14 +16,16 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import jwt
 import yaml
 from qdrant_client import QdrantClient, models
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from comemory.indexes import PAYLOAD_INDEXES
 from dashboards import alerts, rules
@@ -39,14 +41,20 @@ WINDOW = "5s"
 STARTS = 180.0
 """Seconds that a program may take to start on a machine with much else to do."""
 
+BEFORE = 20.0
+"""Seconds ago that a backlog is compared with."""
+
 LIMITS: Thresholds = replace(
     DEFAULTS.hurried(120),
-    stale={"census": 20.0, "ttl": 3600.0, "dedup": 3600.0, "audit": 3600.0, "audit-deep": 3600.0},
-    daemon_absent=4.0, daemon_remembered=300.0, no_active_daemon=3600.0, qdrant_down=4.0, qdrant_target_down=4.0,
-    collector_failing=3600.0, drift=3.0, persistent=3.0, backlog_age=3600.0, backlog_window=3600.0,
-    duplicate_points=50.0, duplicate_window=15.0, invalid_points=20.0,
+    stale={"census": 120.0, "ttl": 3600.0, "dedup": 3600.0, "audit": 3600.0, "audit-deep": 3600.0},
+    daemon_absent=12.0, daemon_remembered=300.0, no_active_daemon=3600.0, qdrant_down=6.0, qdrant_target_down=12.0,
+    collector_failing=3600.0, drift=3.0, persistent=3.0, backlog_age=3600.0, backlog_points=30.0,
+    backlog_window=BEFORE, duplicate_points=30.0, duplicate_window=BEFORE, invalid_points=20.0,
 )  # fmt: skip
 """What waits for hours in earnest is not waited for; what is played here is told in seconds."""
+
+MOST_DELETED = 40
+"""Points that a run of ttl or dedup deletes, so that a backlog lasts for a few runs, as it does in earnest."""
 
 Series = dict[str, Any]
 
@@ -66,30 +74,34 @@ class Stage:
 
     def start(self) -> None:
         """Start the endpoint, make the collection, then the daemon and Prometheus."""
-        self._launch("qdrant", ["-m", "embedded", "--path", self.folder / "data", "--port", "0"])
+        self.launch("qdrant", ["-m", "embedded", "--path", self.folder / "data", "--port", "0"])
         self.client = QdrantClient(url=self.urls["qdrant"], check_compatibility=False, timeout=60)
+        self.create(COLLECTION)
+
+    def create(self, collection: str) -> None:
+        """Make a collection with every index that the schema asks for."""
         self.client.create_collection(
-            COLLECTION,
+            collection,
             {"dense": models.VectorParams(size=4, distance=models.Distance.DOT)},
             strict_mode_config=models.StrictModeConfig(enabled=True),
         )
         for index in PAYLOAD_INDEXES:
-            self.client.create_payload_index(COLLECTION, index.field, index.field_schema(), wait=True)  # type: ignore[arg-type]
+            self.client.create_payload_index(collection, index.field, index.field_schema(), wait=True)  # type: ignore[arg-type]
 
     def start_daemon(self) -> None:
         """Start the daemon with jobs that follow each other quickly."""
         file = self.folder / "daemon.yaml"
         often = {"schedule": {"every": "4s"}}
         settings: dict[str, Any] = {
-            "qdrant": {"url": self.urls["qdrant"], "retry_for": 0},
+            "qdrant": {"url": self.urls["qdrant"], "retry_for": 0, "api_key_file": str(self._token())},
             "http": {"port": 0},
             "census": {"schedule": {"every": "2s"}},
-            "ttl": {"schedule": {"every": "20s"}},  # seldom enough for a census to see what is overdue
-            "dedup": {**often, "full_schedule": {}},
+            "ttl": {"schedule": {"every": "10s"}, "max_points": MOST_DELETED},
+            "dedup": {"schedule": {"every": "6s"}, "full_schedule": {}, "max_points": MOST_DELETED},
             "audit": {**often, "deep_schedule": {}},
         }
         file.write_text(yaml.safe_dump(settings))
-        self._launch("daemon", ["-m", "ops", "daemon", "--settings", file])
+        self.launch("daemon", ["-m", "ops", "daemon", "--settings", file])
 
     def start_prometheus(self) -> None:
         """Start Prometheus with the rules, scraping both every second."""
@@ -107,18 +119,28 @@ class Stage:
                 for job, of in (("comemory", "daemon"), ("qdrant", "qdrant"))
             ],
         }
-        (self.folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
+        file = self.folder / "prometheus.yaml"
+        file.write_text(yaml.safe_dump(config))
+        self.run_prometheus(file)
+
+    def run_prometheus(self, config: Path) -> None:
+        """Start Prometheus with a configuration, and wait until it answers."""
         port = _free_port()
         self.urls["prometheus"] = f"http://127.0.0.1:{port}"
         with (self.folder / "prometheus.log").open("ab") as log:
             self.processes["prometheus"] = subprocess.Popen(
                 [
-                    self.programs.server, f"--config.file={self.folder / 'prometheus.yaml'}",
+                    self.programs.server, f"--config.file={config}",
                     f"--storage.tsdb.path={self.folder / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}",
                 ],
                 stdout=log, stderr=log,
             )  # fmt: skip
         self.until(lambda: self.query("up") is not None, STARTS, "Prometheus did not start")
+
+    def close(self) -> None:
+        """Stop everything."""
+        for name in list(self.processes):
+            self.stop(name)
 
     def stop(self, name: str) -> None:
         """Stop one of them, and wait until it is gone."""
@@ -131,10 +153,17 @@ class Stage:
                 process.kill()
                 process.wait()
 
+    def _token(self) -> Path:
+        """A token that ends in three weeks; the laptop endpoint, which has no keys here, lets anybody in."""
+        file = self.folder / "token"
+        file.write_text(jwt.encode({"exp": datetime.now(UTC) + timedelta(days=21)}, "k" * 32))
+        return file
+
     def _target(self, name: str) -> str:
         return self.urls[name].rpartition("/")[2]
 
-    def _launch(self, name: str, arguments: list[str | Path]) -> None:
+    def launch(self, name: str, arguments: list[str | Path]) -> None:
+        """Start a program of ours that has a `--ready-file`, and wait for it; its address is then in `urls`."""
         ready = self.folder / f"{name}.ready"
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("QDRANT_", "COMEMORY_"))}
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -161,18 +190,27 @@ class Stage:
                 raise AssertionError(otherwise)
             time.sleep(0.3)
 
-    def query(self, expression: str) -> list[Series] | None:
-        """The series of now; None when Prometheus does not answer yet."""
-        return self._ask("query", query=expression)
+    def query(self, expression: str, at: float | None = None) -> list[Series] | None:
+        """The series of now, or of a moment; None when Prometheus does not answer yet."""
+        return self._ask("query", query=expression, **({} if at is None else {"time": str(at)}))
 
-    def query_range(self, expression: str, step: float = 1.0) -> list[Series]:
-        """The series since the stage was set."""
-        begin, end = self.started, time.time()
+    def query_range(
+        self, expression: str, begin: float | None = None, end: float | None = None, step: float = 1.0
+    ) -> list[Series]:
+        """The series between two moments: since the stage was set, until now."""
+        begin, end = begin or self.started, end or time.time()
         return self._ask("query_range", query=expression, start=str(begin), end=str(end), step=str(step)) or []
 
     def firing(self) -> set[str]:
         """Names of the alerts that fire now."""
-        return {one["metric"]["alertname"] for one in self.query('ALERTS{alertstate="firing"}') or []}
+        return self._alerts('ALERTS{alertstate="firing"}')
+
+    def fired(self) -> set[str]:
+        """Names of the alerts that fire or did, since the stage was set."""
+        return self._alerts('count_over_time(ALERTS{alertstate="firing"}[1h])')
+
+    def _alerts(self, expression: str) -> set[str]:
+        return {one["metric"]["alertname"] for one in self.query(expression) or []}
 
     def _ask(self, path: str, **parameters: str) -> list[Series] | None:
         url = f"{self.urls['prometheus']}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
@@ -189,8 +227,8 @@ class Stage:
 
     # --- what is played
 
-    def put(self, count: int, start: int, **changes: Any) -> None:
-        """Write points, each another source and content unless `changes` says otherwise."""
+    def put(self, count: int, start: int, collection: str = COLLECTION, **changes: Any) -> None:
+        """Write points, each another source and content unless `changes`, values or functions, says otherwise."""
         scopes = ("docs", "messages", "memory", "artifacts", "signals")
         points = []
         for n in range(start, start + count):
@@ -199,27 +237,29 @@ class Stage:
                 "agent_id": "agt_a", "owner_kind": "agent", "owner_id": "agt_a", "scope": scopes[n % 5],
                 "visibility": "public", "indexed": True, "source_kind": "document", "source_id": f"doc_{ULID}",
                 "chunk": {"chunk_id": f"chk_{ULID}", "chunk_idx": n}, "fingerprint": f"{n:064x}",
-                "created_at": datetime.now(UTC).isoformat(timespec="seconds"), **changes,
+                "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                **{name: value(n) if callable(value) else value for name, value in changes.items()},
             }  # fmt: skip
             points.append(models.PointStruct(id=n, vector={"dense": [1.0, 0.0, 0.0, 0.0]}, payload=payload))
-        self.client.upsert(COLLECTION, points, wait=True)
+        self.client.upsert(collection, points, wait=True)
 
-    def expire(self, count: int, start: int) -> None:
-        """Write points that are past their time."""
-        long_ago = (datetime.now(UTC) - timedelta(days=30)).isoformat(timespec="seconds")
-        self.put(count, start, created_at=long_ago, ttl_days=7)
+    def expire(self, count: int, start: int, **changes: Any) -> None:
+        """Write points that are past their time, by two hours."""
+        long_ago = (datetime.now(UTC) - timedelta(days=7, hours=2)).isoformat(timespec="seconds")
+        self.put(count, start, created_at=long_ago, ttl_days=7, **changes)
+
+    def ask_for_what_is_not_there(self) -> None:
+        """A request that Qdrant answers with an error."""
+        with suppress(UnexpectedResponse):
+            self.client.get_collection("cm_forgotten_4_v1")
 
 
 @contextmanager
 def stage(folder: Path, programs: Prometheus) -> Iterator[Stage]:
     """Set a stage, and clear it whatever happens."""
-    made = Stage(folder, programs)
-    try:
+    with closing(Stage(folder, programs)) as made:
         made.start()
         yield made
-    finally:
-        for name in list(made.processes):
-            made.stop(name)
 
 
 def boards() -> dict[str, dict[str, Any]]:
@@ -227,11 +267,12 @@ def boards() -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text()) for path in sorted(GENERATED.glob("*.json"))}
 
 
-def filled_in(expression: str) -> str:
-    """A panel's query with values in the place of variables, and days shortened to what the stage has seen."""
+def filled_in(expression: str, uid: str, tenant: str = "t_a") -> str:
+    """A panel's query with values in the place of its dashboard's variables, and days shortened to seconds."""
     text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", "offset 3s")
-    text = text.replace('"$tenant"', '"t_a"')
-    return re.sub(r'"\$(cluster|job|instance|collection|scope)"', '".*"', text)
+    text = text.replace('"$tenant"', f'"{tenant}"')
+    text = text.replace('"$job"', '"qdrant"' if uid.endswith("qdrant") else '"comemory"')
+    return re.sub(r'"\$(cluster|instance|collection|scope)"', '".*"', text)
 
 
 def _free_port() -> int:

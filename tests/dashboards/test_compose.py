@@ -9,6 +9,8 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 import yaml
 
 from tests.support.prometheus import programs
+from tools.dashboard_stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -95,6 +98,34 @@ def test_the_daemon_takes_its_settings(keys: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
     assert SERVICES["daemon"]["command"] == ["daemon", "--settings", "/compose/daemon.yaml"]
+
+
+@pytest.mark.embedded_only("starts an endpoint of its own, with the keys of compose.yaml")
+def test_the_daemon_and_prometheus_run_with_what_compose_gives_them(
+    keys: Path, tmp_path: Path, start_endpoint: Callable[..., Any]
+) -> None:
+    """Only addresses are others, and scrapes come sooner."""
+    found = programs()
+    given = yaml.safe_load((keys / "qdrant.yaml").read_text())["service"]
+    qdrant = start_endpoint(**given).url
+    settings, config = tmp_path / "daemon.yaml", tmp_path / "prometheus.yaml"
+    text = (ROOT / "compose/daemon.yaml").read_text().replace("/keys/", f"{keys}/")
+    settings.write_text(text.replace("http://qdrant:6333", qdrant) + "  port: 0\n")
+    with closing(Stage(tmp_path, found)) as scene:
+        scene.launch("daemon", ["-m", "ops", "daemon", "--settings", settings])
+        text = (ROOT / "compose/prometheus.yaml").read_text().replace("/keys/", f"{keys}/").replace("30s", "1s")
+        text = text.replace("/etc/prometheus/rules", str(ROOT / "dashboards/generated"))
+        daemon = f"127.0.0.1:{scene.urls['daemon'].rpartition(':')[2]}"
+        config.write_text(text.replace("daemon:9464", daemon).replace("qdrant:6333", qdrant.rpartition("/")[2]))
+        scene.run_prometheus(config)
+        for expression in (
+            'up{job="comemory"} == 1',
+            'up{job="qdrant", cluster="local"} == 1',
+            "comemory_qdrant_up == 1",
+            'job_name:comemory_job_last_success_timestamp_seconds:max{job_name="census"}',
+        ):
+            scene.until(lambda asked=expression: scene.query(asked), 120, f"never: {expression}")
+        assert not scene.firing()
 
 
 def test_grafana_finds_what_it_is_told() -> None:
