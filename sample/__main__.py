@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sample import legacy
 from sample.ask import Hit, ask, why_readable
 from sample.load import MissingCollectionsError, load
 from sample.people import Person, people, person
@@ -95,6 +96,13 @@ def people_command() -> None:
             ", ".join(principal.role_ids), one.about,
         )  # fmt: skip
     _console().print(table)
+
+
+@app.command(name="legacy")
+def legacy_command(url: Url = DEFAULT_URL) -> None:
+    """Write a part of the sample as it stood before the schema: a collection per agent (docs/migration.md)."""
+    for name, count in legacy.write(_client(url)).items():
+        print(f"{name}: {count} points")
 
 
 def _announce(console: Console, what: str, names: tuple[str, str]) -> list[Person]:

@@ -34,6 +34,8 @@ _KIND_OF_SCOPE: Final = {
 _PREFIX_OF_KIND: Final = {"message": "msg", "artifact": "art"}
 _OWNER_KIND: Final = {"agt": "agent", "team": "team", "user": "user"}
 _ONE_MILLION: Final = 1_000_000
+_MADE_HERE: Final = frozenset({"source_id", "chunk", "fingerprint", "created_at", "updated_at", TEXT, LEGACY})
+_MOST_KEPT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class Mapper:
         layout: Layout | None = None,
     ) -> None:
         self.rules, self.collection, self._shapes, self._layout = rules, collection, shapes, layout
+        self._sound: set[tuple[tuple[str, str], ...]] = set()
         self._ids = PointIds(rules.origin, collection)
         self._source = lru_cache(maxsize=10_000)(derived_ulid)
         self._assign = lru_cache(maxsize=10_000)(lambda partition: rules.assign(collection, partition))
@@ -139,7 +142,7 @@ class Mapper:
     def _mapped(self, point_id: int | str, record: Record, to: Assignment, shape: Shape) -> Mapped:
         if to.tenant is None:
             raise Unmappable("tenant.unknown", f"rule {to.rule.name!r} names no tenant")
-        if to.target is None:
+        if not to.target:
             raise Unmappable("target.unknown", f"rule {to.rule.name!r} names no target collection")
         vectors = None if self._layout is None else self._layout(to.rule, to.target)
         new_id, chunk_id = self._ids.of(point_id)
@@ -168,7 +171,9 @@ class Mapper:
         scope = rule.scope or record.scope
         if scope is None:
             raise Unmappable("scope.unknown", f"neither rule {rule.name!r} nor the point says a scope")
-        agent = to.agent or _named(Kind.AGENT, "agent", record.agent, rule.agents)
+        agent = to.agent
+        if agent is None:
+            agent = _named(Kind.AGENT, "agent", record.agent, rule.agents)
         owner = self._owner(record, to, agent)
         kind = rule.source_kind or record.source_kind or _KIND_OF_SCOPE[scope]
         origin = (self.rules.origin, self.collection)
@@ -196,7 +201,7 @@ class Mapper:
                 "id": point_id,
                 "shape": shape.name,
                 "rule": rule.name,
-                "fields": dict(record.kept),
+                "fields": record.kept,
             },
         }
         optional = {
@@ -210,9 +215,22 @@ class Mapper:
             "embedding": _embedding(to.embedding_model or record.model, vectors),
         }
         made |= {key: value for key, value in optional.items() if value is not None}
+        self._check(made)
+        return made
+
+    def _check(self, made: dict[str, Any]) -> None:
+        """Hold the payload against the schema, once for all points that differ only in what is made here.
+
+        Source, chunk, fingerprint and times are well-formed by the way in which they are made; text and old fields
+        are no part of the schema.
+        """
+        said = tuple((key, repr(value)) for key, value in made.items() if key not in _MADE_HERE)
+        if said in self._sound:
+            return
         if problems := Payload.problems(made):
             raise Unmappable(problems[0].code, "; ".join(map(str, problems)))
-        return made
+        if len(self._sound) < _MOST_KEPT:
+            self._sound.add(said)
 
     def _owner(self, record: Record, to: Assignment, agent: str | None) -> str:
         if to.owner is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -94,10 +95,10 @@ class Rule(Spec):
     def _is_zone(cls, value: str | None) -> str | None:
         return None if value is None else check_zone(value)
 
-    @field_validator("created_at")
+    @field_validator("created_at", mode="before")
     @classmethod
-    def _is_time(cls, value: str | None) -> str | None:
-        return None if value is None else to_utc("created_at", value)
+    def _is_time(cls, value: object) -> str | None:
+        return _time(value)
 
     @model_validator(mode="after")
     def _captures_are_there(self) -> Self:
@@ -154,10 +155,10 @@ class RuleSet(Spec):
     def _is_zone(cls, value: str | None) -> str | None:
         return None if value is None else check_zone(value)
 
-    @field_validator("created_at")
+    @field_validator("created_at", mode="before")
     @classmethod
-    def _is_time(cls, value: str | None) -> str | None:
-        return None if value is None else to_utc("created_at", value)
+    def _is_time(cls, value: object) -> str | None:
+        return _time(value)
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -193,19 +194,27 @@ class RuleSet(Spec):
             filled = {key: _fill(getattr(rule, key), captured) for key in TEMPLATES}
             return Assignment(
                 rule=rule,
-                tenant=filled["tenant"] or self.tenant,
-                target=filled["target"] or self.target,
+                # An empty text is a group that matched nothing; it is refused later, and never the default.
+                tenant=self.tenant if filled["tenant"] is None else filled["tenant"],
+                target=self.target if filled["target"] is None else filled["target"],
                 team=filled["team"],
                 project=filled["project"],
                 agent=filled["agent"],
                 owner=filled["owner"],
-                tags=tuple(tag for tag in (_fill(tag, captured) for tag in rule.tags) if tag),
+                tags=tuple(_fill(tag, captured) or "" for tag in rule.tags),
                 zone=rule.zone or self.zone,
                 created_at=rule.created_at or self.created_at,
                 embedding_model=rule.embedding_model or self.embedding_model,
                 acl=None if rule.acl is None else rule.acl.model_dump(exclude_none=True),
             )
         return None
+
+
+def _time(value: object) -> str | None:
+    """A declared time in UTC; YAML makes a date of what is written without quotes."""
+    if isinstance(value, date):
+        value = value.isoformat()
+    return None if value is None else to_utc("created_at", value)
 
 
 def _fill(template: str | None, captured: Mapping[str, str | None]) -> str | None:

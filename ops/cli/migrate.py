@@ -126,9 +126,11 @@ def run(
     """
     over = {"tenant": tenant, "target": target, "zone": zone, "created_at": created_at, "origin": origin}
     work = _Work(read_settings(settings_file), read_migration(rules, **over), state, source_url, source_key_file)
+    shown = yes and (as_json or work.state.plan() is not None)
     found = work.do(_planned, collection, batch)
-    if not yes:
+    if not shown:
         _show(found, as_json=False)
+    if not yes:
         if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise SettingsError("There is nobody to ask: give --yes to migrate this. Nothing was written.")
         points = sum(one["mapped"] for one in found["collections"])
@@ -147,7 +149,8 @@ def run(
     result = work.do(copy, collection, batch)
     _report(result, as_json=as_json)
     if result.skipped:
-        output.tell(f"{result.skipped:,} points have no place; each with its reason in {state / QUARANTINE}.")
+        who = "1 point has" if result.skipped == 1 else f"{result.skipped:,} points have"
+        output.tell(f"{who} no place; see {state / QUARANTINE} for each and its reason.")
     raise typer.Exit(_code(result))
 
 
@@ -223,7 +226,9 @@ class _Work:
 def _planned(sides: Sides, state: State, *, again: bool = False) -> dict[str, Any]:
     """The plan that was kept, or a new one; one of a single collection is not kept."""
     kept = None if again else state.plan()
-    if kept is not None:
+    if kept is not None and (
+        sides.only is None or any(one["collection"] == sides.only for one in kept["collections"])
+    ):
         return kept
     made = make_plan(sides)
     if sides.only is None:

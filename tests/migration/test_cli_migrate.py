@@ -105,7 +105,7 @@ def test_what_has_no_place_is_shown_first_and_the_exit_code_says_so(
     assert "created_at.missing" in out and "declare `created_at` in rule 'handbooks'" in out
     code, _, said = run("run", "--rules", rules, "--yes")
     assert (code, session.count(target)) == (3, 54)
-    assert f"7 points have no place; each with its reason in {tmp_path / 'state' / 'quarantine.jsonl'}" in said
+    assert f"7 points have no place; see {tmp_path / 'state' / 'quarantine.jsonl'}" in said
     assert run("verify", "--rules", rules)[0] == 3
     assert run("run", "--rules", rules, "--created-at", "2024-01-01T00:00:00Z", "--yes")[0] == 0
     assert session.count(target) == 61

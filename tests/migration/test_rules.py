@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -94,3 +95,14 @@ def test_a_rule_that_cannot_be_meant_is_refused(values: dict[str, Any], said: st
 def test_two_rules_of_one_name_are_refused_since_reports_count_by_it() -> None:
     with pytest.raises(ValidationError, match="two rules are named 'r'"):
         RuleSet(rules=[rule(), rule(collections="a")])
+
+
+def test_a_time_may_stand_in_yaml_with_and_without_quotes() -> None:
+    for value in (datetime(2024, 9, 1, tzinfo=UTC), "2024-09-01T00:00:00Z"):
+        assert (
+            Rule(**rule(created_at=value)).created_at
+            == RuleSet(created_at=value).created_at
+            == "2024-09-01T00:00:00Z"
+        )
+    with pytest.raises(ValidationError, match="no_zone"):
+        Rule(**rule(created_at=date(2024, 9, 1)))

@@ -6,13 +6,16 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from comemory.errors import CoMemoryError
 from comemory.migration.record import Unmappable
 from comemory.migration.times import check_zone, to_utc
 from comemory.times import parse_time
+
+LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A loaded machine is slow, which is no failure."""
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,7 @@ def test_what_is_no_time_is_refused_with_the_fields_name(value: Any) -> None:
     assert refused.value.code == "updated_at.malformed"
 
 
+@LOADED
 @given(
     st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)),
     st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),

@@ -37,7 +37,11 @@ def text(value: object) -> str | None:
 
 def first(found: Mapping[str, Any], *keys: str) -> Any:
     """The first of these fields that is there and not null."""
-    return next((found[key] for key in keys if found.get(key) is not None), None)
+    for key in keys:
+        value = found.get(key)
+        if value is not None:
+            return value
+    return None
 
 
 def details(payload: Mapping[str, Any], key: str) -> Mapping[str, Any]:
