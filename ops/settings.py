@@ -46,6 +46,8 @@ class Schedule(_Section):
     def _one_of(self) -> Self:
         if self.cron is not None and self.every is not None:
             raise ValueError("give `cron` or `every`, not both")
+        if self.cron is None and self.every is None and self.model_fields_set & {"jitter", "zone"}:
+            raise ValueError("give `cron` or `every`, too; without them the job would never run by itself")
         return self
 
 

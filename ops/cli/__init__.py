@@ -14,13 +14,17 @@ import traceback
 from pathlib import Path
 
 from ops.errors import OpsError, SettingsError
+from ops.signals import blocked
 
 
 def main() -> None:
     """Run the command line; an error is one sentence on stderr, never a traceback."""
     try:
-        # Imported here, since the library may be installed without what the command line needs.
-        from ops.cli.app import app  # noqa: PLC0415
+        # Imported here, since the library may be installed without what the command line needs. Some of it starts
+        # threads (numpy's for linear algebra): with the signals blocked these never get one, which would end them,
+        # and with them the process, in the middle of a batch.
+        with blocked():
+            from ops.cli.app import app  # noqa: PLC0415
 
         # What was imported stays. Without this the collector goes through all of it again and again while pages of
         # points are decoded, which then takes five times as long.

@@ -41,7 +41,9 @@ def execute(
         SettingsError: it would delete, and there is neither `--yes` nor a person to ask.
     """
     if deletes and not dry_run and not yes:
-        _ask(registered, settings, selected, as_json=as_json)
+        found = _ask(registered, settings, selected, as_json=as_json)
+        if found.stopped is not None:  # what was shown is not all there is, and no more than that was agreed to
+            settings = override(settings, registered.section, max_points=found.found)
     result = _run(registered, settings, selected, dry_run=dry_run)
     if as_json:
         output.print_json(result.to_json())
@@ -74,8 +76,15 @@ def delete(
     )  # fmt: skip
 
 
-def _run(registered: Registered, settings: Settings, selected: Selection, *, dry_run: bool) -> JobReport:
-    stop = threading.Event()
+def _run(
+    registered: Registered,
+    settings: Settings,
+    selected: Selection,
+    *,
+    dry_run: bool,
+    stop: threading.Event | None = None,
+) -> JobReport:
+    stop = stop or threading.Event()
     with output.progress() as progress:
         return run_interruptibly(
             lambda: registry.run(
@@ -86,17 +95,23 @@ def _run(registered: Registered, settings: Settings, selected: Selection, *, dry
         )
 
 
-def _ask(registered: Registered, settings: Settings, selected: Selection, *, as_json: bool) -> None:
+def _ask(registered: Registered, settings: Settings, selected: Selection, *, as_json: bool) -> JobReport:
+    """Show what would go and ask; what was shown, if that may go."""
     name = registered.job.name
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise SettingsError(
             f"{name} deletes points, and there is nobody to ask: give --yes to delete, or --dry-run to see what "
             "would go. Nothing was done."
         )
-    found = _run(registered, settings, selected, dry_run=True)
+    stop = threading.Event()
+    found = _run(registered, settings, selected, dry_run=True, stop=stop)
     output.report(found)
+    if stop.is_set():
+        output.tell("Nothing was deleted.")
+        raise typer.Exit(PARTIAL)
     if found.found == 0:
         raise typer.Exit(_CODES[found.outcome])
     if not typer.confirm(f"Delete these {found.found:,} points from {settings.qdrant.url}?", err=True):
         output.tell("Nothing was deleted.")
         raise typer.Exit(DONE)
+    return found

@@ -153,7 +153,8 @@ def _rows(context: Context, name: str, check: Check) -> list[Row]:
     if not total:
         return []
     counts = dict(session.facet(name, "tenant_id", condition))
-    if (rest := total - sum(counts.values())) > 0:
+    # The facet counts a point once for each of several tenants, so its sum would hide those without any.
+    if rest := total - session.count(name, models.Filter(must=[condition, has_value("tenant_id")])):
         counts[""] = counts.get("", 0) + rest
     examples = _examples(context, name, condition)
     scope = context.selection.scope or ""
@@ -169,7 +170,8 @@ def _wrong_tenants(context: Context, name: str) -> list[Row]:
     wrong = {tenant: count for tenant, count in counts.items() if not is_tenant_id(tenant)}
     if not wrong:
         return []
-    examples = _examples(context, name, models.Filter(must=[matches_any("tenant_id", list(wrong)[:SAMPLE_PAGE])]))
+    of_wrong = models.Filter(must=[matches_any("tenant_id", list(wrong)[:SAMPLE_PAGE])])
+    examples = _examples(context, name, _selected(of_wrong, context.selection))
     scope = context.selection.scope or ""
     return [
         Row(name, tenant, scope, count, WRONG_TENANT, examples=tuple(examples.get(tenant, ())))

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import uuid
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, TypeGuard
+from typing import IO, Any
 
 import orjson
 
@@ -114,14 +115,15 @@ def read_report(path: Path) -> dict[str, list[Entry]]:
     header = _decoded(lines[0]) if lines else None
     if not isinstance(header, dict) or header.get("kind") != KIND:
         raise OpsError(f"{path} is not a report of `dedup`: its first line does not say so.")
-    if header.get("format") != FORMAT:
+    if type(header.get("format")) is not int or header["format"] != FORMAT:
         raise OpsError(f"{path} has format {header.get('format')!r}; this version reads {FORMAT}. Make it anew.")
     for number, line in enumerate(lines[1:], start=2):
         if line.strip():
             entry = _entry(_decoded(line))
             if entry is None:
                 raise OpsError(
-                    f"{path}, line {number}: expected a group with `collection`, `survivor` and `copies`; "
+                    f"{path}, line {number}: expected a group with `collection`, `survivor` and `copies`, "
+                    "which are ids of points; "
                     "nothing was deleted."
                 )
             found[entry.collection].append(entry)
@@ -141,10 +143,16 @@ def _entry(stored: Any) -> Entry | None:
     collection, survivor, copies = stored.get("collection"), stored.get("survivor"), stored.get("copies")
     if not isinstance(collection, str) or not isinstance(copies, list):
         return None
-    if not _is_id(survivor) or not all(_is_id(copy) for copy in copies):
-        return None
-    return Entry(collection, survivor, tuple(copies))
+    ids = [_point_id(one) for one in (survivor, *copies)]
+    known = [one for one in ids if one is not None]
+    return Entry(collection, known[0], tuple(known[1:])) if len(known) == len(ids) else None
 
 
-def _is_id(value: object) -> TypeGuard[PointId]:
-    return isinstance(value, int | str) and not isinstance(value, bool)
+def _point_id(value: object) -> PointId | None:
+    """An id as the server writes it, since a person may have written it otherwise; None for what is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if 0 <= value < 2**64 else None
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return str(uuid.UUID(value))
+    return None

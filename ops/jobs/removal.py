@@ -199,6 +199,9 @@ class Removal:
             if survivor is None:
                 self._skipped["survivor_changed"] += len(listed)
                 continue
+            if not self._selected(survivor):
+                self._skipped["not_selected"] += len(listed)
+                continue
             still = [
                 one.candidate
                 for one in listed
@@ -208,6 +211,14 @@ class Removal:
             going = tuple(one for one in still if not one.exempt)
             found.append(Copies(survivor.candidate, going, tuple(one for one in still if one.exempt)))
         self._apply(found, members)
+
+    def _selected(self, member: Member) -> bool:
+        """Whether the run is about its tenant and scope; copies have the same ones."""
+        selection = self._context.selection
+        return all(
+            wanted in (None, is_so)
+            for wanted, is_so in zip((selection.tenant, selection.scope), member.whose, strict=True)
+        )
 
     # --- applying --------------------------------------------------------------------------------------------
 

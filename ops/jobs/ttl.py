@@ -21,7 +21,7 @@ from typing import Any
 from qdrant_client import models
 
 from comemory.filters import every, matches, matches_any
-from comemory.payload import SCOPES
+from comemory.payload import SCOPES, Reason
 from comemory.retention import (
     InvalidRetention,
     any_expired_filter,
@@ -143,7 +143,9 @@ class _Run:
         for points in self._pages(due, page):
             expired = []
             for point in points:
-                if is_expired(point["payload"], self.now, **self.rule):
+                if (several := self._several(point["payload"])) is not None:
+                    self._leave(several)
+                elif is_expired(point["payload"], self.now, **self.rule):
                     expired.append(point)
                 else:
                     self._skip(point["payload"])
@@ -186,11 +188,22 @@ class _Run:
         self.context.budget.spend(len(gone), wait=not self.context.dry_run)
         self.log.info("batch", points=len(gone), renewed=len(renewed), seconds=round(time.monotonic() - began, 3))
 
+    def _several(self, payload: Mapping[str, Any]) -> str | None:
+        """A field the run is narrowed by of which the point has several values: it is not of this one alone."""
+        for key, wanted in self.chosen.items():
+            value = payload.get(key)
+            if wanted is not None and isinstance(value, list) and len(value) > 1:
+                return InvalidRetention(key, Reason.LIST).code
+        return None
+
+    def _leave(self, why: str) -> None:
+        self.lists += 1
+        self.skipped[why] += 1
+
     def _skip(self, payload: Mapping[str, Any]) -> None:
         """Count a point that the indexes took for expired and the rule does not: a list where one value belongs."""
-        self.lists += 1
         expiry = expires_at(payload)
-        self.skipped[expiry.code if isinstance(expiry, InvalidRetention) else "renewed"] += 1
+        self._leave(expiry.code if isinstance(expiry, InvalidRetention) else "renewed")
 
     def _unreadable(self) -> None:
         """Count, by reason, the points whose retention cannot be read."""

@@ -38,6 +38,25 @@ def filled(shared: Memory) -> Memory:
     return shared
 
 
+def test_a_point_without_a_tenant_is_counted_beside_one_with_two(shared: Memory, qdrant_url: str) -> None:
+    shared.clear()
+    shared.put([good_payload(tenant_id=["t_a", "t_b"], importance=5), good_payload(tenant_id=None, importance=5)])
+    with context_for(qdrant_url, shared.name) as context:
+        report = AuditJob().run(context)
+    assert {row.tenant: row.count for row in report.rows if row.reason == "importance.out_of_range"} == {
+        "t_a": 1, "t_b": 1, "": 1,
+    }  # fmt: skip
+
+
+def test_examples_of_wrong_tenants_are_of_the_scope_that_is_asked_for(shared: Memory, qdrant_url: str) -> None:
+    shared.clear()
+    shared.put([good_payload(tenant_id="acme", scope="memory"), good_payload(tenant_id="acme", scope="docs")])
+    with context_for(qdrant_url, shared.name) as context:
+        report = AuditJob().run(replace(context, selection=Selection(scope="memory")))
+    (row,) = [row for row in report.rows if row.reason == "tenant_id.malformed"]
+    assert (row.count, len(row.examples)) == (1, 1)
+
+
 WRONG: list[dict[str, Any]] = [
     good_payload(tenant_id=None),
     good_payload(tenant_id="acme"),

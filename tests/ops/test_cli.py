@@ -19,7 +19,7 @@ from qdrant_client import QdrantClient, models
 
 from comemory.catalog import PAYLOAD_INDEXES
 from ops.cli import main
-from tests.support.fault_proxy import FaultProxy, Status
+from tests.support.fault_proxy import Delay, FaultProxy, Status
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime.now(UTC)
@@ -321,6 +321,45 @@ def test_ctrl_c_ends_after_the_batch_under_way(
     report = json.loads(out)
     assert report["stopped"] == "asked to stop"
     assert report["handled"] == 8 - qdrant.count(collection).count == 1
+
+
+def test_ctrl_c_while_it_is_shown_what_would_go_ends_without_a_question(
+    environment: None, collection: str, qdrant: QdrantClient, qdrant_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller, terminal = pty.openpty()
+    with FaultProxy(qdrant_url) as proxy:
+        monkeypatch.setenv("COMEMORY_QDRANT__URL", proxy.url)
+        proxy.script(Delay(3), path="/points/scroll")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ops", "ttl"], cwd=ROOT, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal
+        )
+        os.close(terminal)
+        os.write(controller, b"y\n")  # an answer that is there already
+        while not proxy.seen("POST", "/points/scroll") and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    said = os.read(controller, 65536)
+    os.close(controller)
+    assert (process.returncode, b"Delete these" in said) == (3, False)
+    assert b"Nothing was deleted." in said
+    assert qdrant.count(collection).count == 8
+
+
+def test_no_more_goes_than_was_shown(environment: None, collection: str, qdrant: QdrantClient) -> None:
+    """The time is up before all is shown: what is agreed to is what was shown, and not what there is."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ops", "ttl", "--max-points", "2"],
+        cwd=ROOT, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal,
+    )  # fmt: skip
+    os.close(terminal)
+    os.write(controller, b"y\n")
+    process.communicate()
+    said = os.read(controller, 65536)
+    os.close(controller)
+    assert b"Delete these 2 points" in said
+    assert qdrant.count(collection).count == 6
 
 
 def test_settings_are_checked_and_shown(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

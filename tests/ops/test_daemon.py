@@ -180,6 +180,25 @@ def test_of_two_with_a_file_lease_one_works_and_the_other_follows_a_kill(start: 
     assert second.status()["lease"] == {"kind": "file", "held": True}
 
 
+def test_who_waits_for_a_file_lease_gets_it_when_the_holder_ends_and_ends_well_itself(
+    start: Start, tmp_path: Path
+) -> None:
+    lease = {"COMEMORY_LEASE__KIND": "file", "COMEMORY_LEASE__PATH": str(tmp_path / "lease")}
+    first = start("batches", **lease)
+    until(lambda: "end 0" in first.trace())
+    second, third = start("batches", **lease), start("batches", **lease)
+    third.process.terminate()
+    assert third.ended() == 0
+    assert (second.trace(), third.trace()) == ([], [])
+    first.process.terminate()
+    assert first.ended() == 0
+    until(lambda: "end 1" in second.trace())
+    second.process.terminate()
+    assert second.ended() == 0
+    assert second.trace()[-1] == "stopped: asked to stop"
+    assert [event["state"] for event in second.events() if event["event"] == "daemon"][-1] == "stopped"
+
+
 def test_who_loses_a_kubernetes_lease_stops_at_the_batch_boundary(start: Start, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("token-1")

@@ -250,9 +250,36 @@ def test_a_report_never_deletes_what_outlives_the_survivor_it_names(points: Memo
 
 
 @pytest.mark.parametrize(
+    ("selection", "left"), [({"tenant": "t_b"}, {1, 2, 11}), ({"scope": "docs"}, {1, 2, 11, 12})]
+)
+def test_a_report_deletes_only_what_the_run_is_about(
+    points: Memory, tmp_path: Path, selection: dict[str, str], left: set[int]
+) -> None:
+    points.put({1: copy(), 2: copy(), 11: copy(tenant_id="t_b"), 12: copy(tenant_id="t_b")})
+    file = tmp_path / "copies.jsonl"
+    points.run(DedupJob("full", write_report=file), dry_run=True)
+    report = points.run(DedupJob(from_report=file), **selection)
+    assert points.ids() == left
+    assert report.details[points.name]["skipped"]["not_selected"] == len(left) - 2
+
+
+def test_a_report_may_write_a_uuid_in_any_of_its_spellings(points: Memory, tmp_path: Path) -> None:
+    first, second = (f"{number:08x}-aaaa-4bbb-8ccc-1234567890ab" for number in (1, 2))
+    points.put({first: copy(importance=1), second: copy(importance=0)})
+    file = tmp_path / "copies.jsonl"
+    entry = {"collection": points.name, "survivor": first.upper(), "copies": [second.replace("-", "")]}
+    file.write_bytes(b'{"format":1,"kind":"comemory-dedup"}\n' + orjson.dumps(entry))
+    assert points.run(DedupJob(from_report=file)).handled == 1
+    assert points.ids() == {first}
+
+
+@pytest.mark.parametrize(
     ("content", "says"),
     [
         (None, "Cannot read"),
+        (b'{"kind":"comemory-dedup","format":true}', "format True"),
+        (b'{"kind":"comemory-dedup","format":1}\n{"collection":"x","survivor":1,"copies":["abc"]}', "line 2"),
+        (b'{"kind":"comemory-dedup","format":1}\n{"collection":"x","survivor":-5,"copies":[]}', "line 2"),
         (b"", "not a report"),
         (b'{"kind":"comemory-dedup","format":2}', "format 2"),
         (b'{"kind":"comemory-dedup","format":1}\n{"collection":"x","survivor":1}', "line 2"),

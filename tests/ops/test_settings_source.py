@@ -19,6 +19,8 @@ def write(folder: Path, text: str) -> Path:
     [
         ("qdrant: {url: 'http://x:1', foo: 1}", "qdrant.foo: there is no such key"),
         ("ttl: {batch: 0}", "ttl.batch: Input should be greater than or equal to 1"),
+        ("ttl: {schedule: {jitter: 5m}}", "ttl.schedule: give `cron` or `every`, too"),
+        ("ttl: {schedule: {zone: Europe/Kyiv}}", "ttl.schedule: give `cron` or `every`, too"),
         ("ttl: {schedule: {cron: 'x y'}}", "ttl.schedule.cron"),
         ("ttl: {schedule: {cron: '0 0 31 2 *'}}", "ttl.schedule.cron: '0 0 31 2 *' never comes"),
         ("ttl: {schedule: {cron: '1 2 * * *', every: PT1M}}", "give `cron` or `every`, not both"),

@@ -144,6 +144,17 @@ def test_what_is_after_leaves_out_lists_that_only_look_expired(points: Memory) -
     assert report.details[points.name]["after"] == [{"tenant": "t_a", "scope": "docs", "count": 3}]
 
 
+def test_a_run_about_one_tenant_leaves_what_is_of_two(points: Memory) -> None:
+    points.put({0: expired(tenant_id=["t_a", "t_b"]), 1: expired(), 2: expired(scope=["docs", "memory"])})
+    report = points.run(TtlJob(), tenant="t_a")
+    assert points.ids() == {0}
+    assert report.details[points.name]["skipped"] == {"tenant_id.list": 1}
+    points.put({2: expired(scope=["docs", "memory"])})
+    points.run(TtlJob(), scope="docs")
+    assert points.ids() == {2}
+    assert points.run(TtlJob()).handled == 1
+
+
 def test_a_speed_limit_makes_a_run_wait_between_its_batches(points: Memory) -> None:
     points.put({number: expired() for number in range(6)})
     clock, waited = iter(range(1000)), []
