@@ -1,8 +1,9 @@
 """What a migration costs beside a bare loop that scrolls and upserts, and how much memory it takes.
 
-A million points of 64 numbers, as LangChain writes them, are copied once by the bare loop (the payload as it is,
-with the same batch size, and no reading ahead) and once by `comemory migrate run`, in a process of its own, after a
-plan was made. Neither target has payload indexes, since the old payload has nothing that they would index.
+A million points of 64 numbers, as LangChain writes them, stand in ten collections. Each is copied first by the
+bare loop (the payload as it is, with the same batch size, and no reading ahead) and then by `comemory migrate run`,
+in one process of its own that had made the plan before: in turns, so that both meet whatever else the machine does.
+The targets have no payload indexes, since the old payload has nothing that they would index.
 
 `MIGRATION_POINTS` makes it smaller, to try a change: the limits hold for a million.
 """
@@ -10,7 +11,6 @@ plan was made. Neither target has payload indexes, since the old payload has not
 from __future__ import annotations
 
 import gc
-import json
 import multiprocessing
 import os
 import random
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ SIZE = 64
 BATCH = 500
 TIMES_BARE = 1 / 0.7
 MEGABYTES = 300
-SOURCE, BARE, TARGET = "bench_old_docs", "cm_bench_64_v1", "cm_bench_64_v2"
+PARTS = 10
+SOURCES = tuple(f"bench_old_docs_{part}" for part in range(PARTS))
+BARE, TARGET = "cm_bench_64_v1", "cm_bench_64_v2"
 DENSE = {"size": SIZE, "distance": "Dot"}
 
 
@@ -50,21 +53,18 @@ def rows() -> list[Row]:
     """The run as a multiple of the bare loop, and the most memory that its process took."""
     logs.configure(LogSettings(level="warning"))
     with tempfile.TemporaryDirectory() as name, _server(Path(name) / "data") as url, connect(url) as session:
-        for collection, vectors in ((SOURCE, DENSE), (BARE, {"dense": DENSE}), (TARGET, {"dense": DENSE})):
+        shapes = {**dict.fromkeys(SOURCES, DENSE), BARE: {"dense": DENSE}, TARGET: {"dense": DENSE}}
+        for collection, vectors in shapes.items():
             session.request("DELETE", f"/collections/{collection}")
             session.request("PUT", f"/collections/{collection}", {"vectors": vectors})
         began = time.monotonic()
-        for some in _batches():
-            session.request("PUT", f"/collections/{SOURCE}/points?wait=true", {"points": some})
+        for part, some in _batches():
+            session.request("PUT", f"/collections/{SOURCES[part]}/points?wait=true", {"points": some})
         print(f"    loaded {POINTS:,} points in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        began = time.perf_counter()
-        _bare(session)
-        bare = time.perf_counter() - began
-        told = _in_a_process(url, Path(name) / "state")
-        there = session.count(TARGET)
-        if there != POINTS or session.count(BARE) != POINTS:
-            raise RuntimeError(f"the target has {there:,} points, the source {POINTS:,}")
-        for collection in (SOURCE, BARE, TARGET):
+        bare, told = _in_turns(session, url, Path(name) / "state")
+        if not session.count(TARGET) == session.count(BARE) == POINTS:
+            raise RuntimeError(f"{session.count(TARGET):,} points were migrated of {POINTS:,}")
+        for collection in shapes:
             session.request("DELETE", f"/collections/{collection}")
     pace = f"{told['run']:.1f} s, {POINTS / told['run']:,.0f}/s, after a plan of {told['plan']:.1f} s"
     what = f"migration of {POINTS:,} points ({pace})"
@@ -85,64 +85,84 @@ def _server(folder: Path) -> Iterator[str]:
         yield url
 
 
-def _batches() -> Iterator[list[dict[str, Any]]]:
+def _batches() -> Iterator[tuple[int, list[dict[str, Any]]]]:
     chance = random.Random(5)
     vectors = [[round(chance.random(), 6) for _ in range(SIZE)] for _ in range(1000)]
-    for first in range(0, POINTS, 2000):
-        yield [
-            {
-                "id": number,
-                "vector": vectors[number % 1000],
-                "payload": {
-                    "page_content": f"Passage {number}: " + "what a document says about it. " * 10,
-                    "metadata": {
-                        "source": f"handbook-{number // 40}.md", "start_index": number % 40 * 400,
-                        "page": number % 40,
-                        "created_at": f"2025-03-{number % 28 + 1:02d}T09:30:00+02:00",
-                    },
-                },
-            }
-            for number in range(first, min(first + 2000, POINTS))
-        ]  # fmt: skip
+    each = POINTS // PARTS
+    for part in range(PARTS):
+        last = POINTS if part == PARTS - 1 else (part + 1) * each
+        for first in range(part * each, last, 2000):
+            yield part, [_point(number, vectors[number % 1000]) for number in range(first, min(first + 2000, last))]
 
 
-def _bare(session: Session) -> None:
-    for page in session.scroll(SOURCE, payload=True, vector=True, page=BATCH):
+def _point(number: int, vector: list[float]) -> dict[str, Any]:
+    return {
+        "id": number,
+        "vector": vector,
+        "payload": {
+            "page_content": f"Passage {number}: " + "what a document says about it. " * 10,
+            "metadata": {
+                "source": f"handbook-{number // 40}.md", "start_index": number % 40 * 400, "page": number % 40,
+                "created_at": f"2025-03-{number % 28 + 1:02d}T09:30:00+02:00",
+            },
+        },
+    }  # fmt: skip
+
+
+def _bare(session: Session, source: str) -> None:
+    for page in session.scroll(source, payload=True, vector=True, page=BATCH):
         points = [{**point, "vector": {"dense": point["vector"]}} for point in page]
         session.request("PUT", f"/collections/{BARE}/points?wait=true", {"points": points})
 
 
-def _in_a_process(url: str, folder: Path) -> dict[str, float]:
-    """A fresh interpreter, so that its memory is the migration's alone."""
-    context = multiprocessing.get_context("spawn")
-    answer = context.SimpleQueue()
-    process = context.Process(target=_migrate, args=(url, folder, answer))
+def _in_turns(session: Session, url: str, folder: Path) -> tuple[float, dict[str, float]]:
+    """Seconds of the bare loop over all parts, and what the migrating process tells of itself."""
+    here, there = multiprocessing.get_context("spawn").Pipe()
+    # A fresh interpreter, so that its memory is the migration's alone.
+    process = multiprocessing.get_context("spawn").Process(target=_migrate, args=(url, folder, there))
     process.start()
-    process.join()
-    if process.exitcode:
-        raise RuntimeError(f"the migration ended with {process.exitcode}; its error is above")
-    told: dict[str, float] = json.loads(answer.get())
-    return told
+    there.close()
+    try:
+        told = {"plan": here.recv(), "run": 0.0}
+        bare = 0.0
+        for source in SOURCES:
+            began = time.perf_counter()
+            _bare(session, source)
+            bare += time.perf_counter() - began
+            here.send(source)
+            told["run"] += here.recv()
+        here.send(None)
+        told["megabytes"] = here.recv()
+    except EOFError:
+        raise RuntimeError("the migrating process ended; its error is above") from None
+    finally:
+        here.close()
+        process.join()
+    return bare, told
 
 
-def _migrate(url: str, folder: Path, answer: Any) -> None:
+def _migrate(url: str, folder: Path, parent: Connection) -> None:
+    """Make the plan; then migrate each collection that the parent names, and tell the seconds it took."""
     logs.configure(LogSettings(level="warning"))
     gc.freeze()  # as the command `comemory` does
-    rule = {"name": "docs", "collections": SOURCE, "agent": "agt_helion", "scope": "docs"}
+    rule = {"name": "docs", "collections": "bench_old_docs_.*", "agent": "agt_helion", "scope": "docs"}
     rules = RuleSet(tenant="t_daarion", target=TARGET, rules=[rule])
     key = os.environ.get("QDRANT_API_KEY") if SERVER else None
-    with connect(url) as target, SourceSession(url, api_key=SecretStr(key) if key else None, timeout=600) as source:
+    secret = SecretStr(key) if key else None
+    with connect(url) as target, SourceSession(url, api_key=secret, timeout=600) as source:
         sides = Sides(source, target, rules, BATCH)
         began = time.perf_counter()
         plan = make_plan(sides)
-        planned = time.perf_counter() - began
-        state = State(folder, "benchmark")
-        state.resume()
-        began = time.perf_counter()
-        report = run_migration(sides, state, plan, Settings())
-        taken = time.perf_counter() - began
-        state.close()
-    if report.outcome != "success" or report.handled != POINTS:
-        raise RuntimeError(f"the migration did not succeed: {report.problems}, {report.handled} points")
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    answer.put(json.dumps({"plan": planned, "run": taken, "megabytes": megabytes}))
+        parent.send(time.perf_counter() - began)
+        while (name := parent.recv()) is not None:
+            state = State(folder / name, "benchmark")
+            state.resume()
+            sides.only = name
+            began = time.perf_counter()
+            report = run_migration(sides, state, plan, Settings())
+            taken = time.perf_counter() - began
+            state.close()
+            if report.outcome != "success":
+                raise RuntimeError(f"the migration did not succeed: {report.problems}")
+            parent.send(taken)
+        parent.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
