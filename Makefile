@@ -67,6 +67,13 @@ stop: $(STAMP)  ## stop the laptop endpoint; its data stay
 pulumi: $(STAMP)  ## find, download or build the Pulumi CLI, and print where it is
 	@$(RUN) -m tools.pulumi_cli
 
+.PHONY: prometheus
+prometheus: $(STAMP)  ## find Prometheus and promtool, or take them from Debian's package, and print where they are
+	@$(RUN) -m tools.prometheus
+
+# Without it the rest of the tests can still be run.
+WITH_PROMETHEUS = $(RUN) -m tools.prometheus >/dev/null || echo "==> the tests that need Prometheus are skipped, and each says so" >&2
+
 .PHONY: lint
 lint: $(STAMP)  ## ruff, mypy (strict), the arrows between packages, and that no dashboard is stale
 	$(VENV)/bin/ruff check .
@@ -77,12 +84,14 @@ lint: $(STAMP)  ## ruff, mypy (strict), the arrows between packages, and that no
 
 .PHONY: test
 test: pulumi  ## run the tests against an embedded endpoint (ARGS="-k alias" chooses)
+	@$(WITH_PROMETHEUS)
 	env -u QDRANT_URL -u QDRANT_API_KEY $(RUN) -m pytest $(ARGS)
 
 .PHONY: test-server
 test-server: $(STAMP)  ## run the same tests against the server of QDRANT_URL (they make and remove collections there)
 	@test -n "$$QDRANT_URL" || { echo "QDRANT_URL is not set; for example: QDRANT_URL=http://127.0.0.1:6333 make test-server" >&2; exit 2; }
 	@$(MAKE) --no-print-directory pulumi
+	@$(WITH_PROMETHEUS)
 	$(RUN) -m pytest $(ARGS)
 
 .PHONY: control-plane
