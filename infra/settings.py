@@ -24,7 +24,7 @@ from infra.address import key_problem, url_problem
 from infra.components.monitoring.settings import MonitoringSettings
 from infra.components.ops_daemon.settings import OpsDaemonSettings
 from infra.components.qdrant_cluster.settings import Name, QdrantClusterSettings
-from infra.replication import replication_problems
+from infra.placement import placement_problems
 
 NAMESPACE = "comemory"
 DEFAULT_PORT = 6333
@@ -165,7 +165,7 @@ class StackSettings(Spec):
 
         Raises ConfigurationError, one line per key, where a collection contradicts itself or another.
         """
-        problems = [*self._names(), *self._aliases(), *self._places()]
+        problems = [*self._names(), *self._aliases(), *placement_problems(self, NAMESPACE, environment())]
         declared: list[Declared] = []
         for number, one in enumerate(self.collections):
             at = f"{NAMESPACE}:collections[{number}]"
@@ -179,24 +179,6 @@ class StackSettings(Spec):
         if problems:
             raise ConfigurationError("\n".join(problems))
         return tuple(declared)
-
-    def _places(self) -> list[str]:
-        if self.cluster and self.cluster_stack:
-            return [
-                f"{NAMESPACE}:cluster_stack: {NAMESPACE}:cluster makes a cluster in this stack; keep one of both"
-            ]
-        if self.cluster_stack and self.endpoint.url:
-            return [f"{NAMESPACE}:endpoint.url: {self.cluster_stack} gives the address; keep one of both"]
-        if self.daemon and not (self.cluster or self.cluster_stack or self.endpoint.url):
-            return [
-                f"{NAMESPACE}:daemon: a daemon on Kubernetes has to know where Qdrant is; give "
-                f"{NAMESPACE}:cluster, {NAMESPACE}:cluster_stack or {NAMESPACE}:endpoint.url"
-            ]
-        if self.daemon and not self.collections:
-            return [f"{NAMESPACE}:daemon: there are no collections that it could keep in order"]
-        if self.cluster:
-            return list(replication_problems(self.collections, self.cluster.replicas, f"{NAMESPACE}:collections"))
-        return []
 
     def _names(self) -> list[str]:
         problems = []

@@ -58,7 +58,22 @@ def test_a_digest_goes_before_a_tag_and_a_tag_before_the_version() -> None:
         ({"environment": [{"name": "A"}]}, "A: give either `value`, or `secret` and `key`"),
         ({"environment": [{"name": "A", "secret": "s"}]}, "A: give either"),
         ({"environment": [{"name": "A", "value": "v", "secret": "s", "key": "k"}]}, "A: give either"),
-        ({"environment": [{"name": "QDRANT__SERVICE__API_KEY", "value": "v"}]}, "is set by `keys`"),
+        ({"environment": [{"name": "QDRANT__SERVICE__API_KEY", "value": "v"}]}, "use `keys`"),
+        ({"environment": [{"name": "qdrant__service__alt_api_key", "value": "v"}]}, "use `keys`"),
+        (
+            {"environment": [{"name": "QDRANT__SERVICE__JWT_RBAC", "value": "false"}]},
+            "JWT access control is always on",
+        ),
+        ({"environment": [{"name": "QDRANT__SERVICE__ENABLE_TLS", "value": "false"}]}, "use `tls`"),
+        (
+            {"environment": [{"name": "QDRANT__STORAGE__SNAPSHOTS_CONFIG__S3_CONFIG__SECRET_KEY", "value": "v"}]},
+            "s3",
+        ),
+        ({"environment": [{"name": "POD_NAME", "value": "v"}]}, "set by the cluster itself"),
+        ({"environment": [{"name": "A", "value": "v"}, {"name": "A", "value": "w"}]}, "A is given twice"),
+        ({"configuration": {"cluster": None}}, "cluster cannot be null: it is a section"),
+        ({"configuration": {"service": "PLAINKEY"}}, "service cannot be a str: it is a section"),
+        ({"configuration": {"Service": {"API_KEY": "PLAINKEY"}}}, "use `keys`"),
         ({"colour": "red"}, "colour: Extra inputs"),
     ],
 )

@@ -194,10 +194,19 @@ def test_what_is_wrong_with_a_cluster_is_named_by_its_key(values: dict[str, obje
         ),
         ({"comemory:cluster_stack": "cluster"}, "comemory:cluster_stack"),
         ({"comemory:daemon": DAEMON}, "comemory:daemon"),
+        ({"comemory:daemon": DAEMON, "comemory:endpoint": '{"url": "http://q"}'}, "comemory:daemon.key"),
+        (
+            {"comemory:daemon": DAEMON, "comemory:endpoint": '{"url": "http://127.0.0.1:1", "api_key": "k"}'},
+            "comemory:endpoint.url",
+        ),
+        ({"comemory:daemon": DAEMON, "comemory:cluster": '{"name": "comemory-daemon"}'}, "comemory:daemon.name"),
         ({"comemory:daemon": DAEMON, "comemory:cluster": "{}", "comemory:collections": "[]"}, "comemory:daemon"),
     ],
 )  # fmt: skip
-def test_a_stack_has_one_place_where_qdrant_is(values: dict[str, str], key: str) -> None:
+def test_a_stack_has_one_place_where_qdrant_is(
+    values: dict[str, str], key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("QDRANT_API_KEY", raising=False)
     with pytest.raises(ConfigurationError, match=f"^{key}: "):
         load(values)
 
@@ -205,7 +214,8 @@ def test_a_stack_has_one_place_where_qdrant_is(values: dict[str, str], key: str)
 def test_what_of_a_stack_is_on_kubernetes() -> None:
     assert not load({}).on_kubernetes
     assert load({"comemory:cluster": "{}"}).on_kubernetes
-    assert load({"comemory:endpoint": '{"url": "http://q"}', "comemory:daemon": DAEMON}).on_kubernetes
+    endpoint = '{"url": "http://q", "api_key": "a-key"}'
+    assert load({"comemory:endpoint": endpoint, "comemory:daemon": DAEMON}).on_kubernetes
 
 
 def test_the_authority_is_a_text_or_read_from_a_file(tmp_path: Path) -> None:

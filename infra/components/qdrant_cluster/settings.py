@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from comemory.specs import Spec
-from infra.components.qdrant_cluster.reserved import reserved_problems
+from infra.components.qdrant_cluster.reserved import reserved_problems, reserved_variable
 from infra.quantity import Quantity, amount
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)]
@@ -246,8 +246,8 @@ class EnvironmentVariable(Spec):
     def _one_value(self) -> Self:
         if (self.value is None) == (self.secret is None) or (self.secret is None) != (self.key is None):
             raise ValueError(f"{self.name}: give either `value`, or `secret` and `key`")
-        if self.name in ("QDRANT__SERVICE__API_KEY", "QDRANT__SERVICE__READ_ONLY_API_KEY"):
-            raise ValueError(f"{self.name} is set by `keys`; name the Secret there")
+        if problem := reserved_variable(self.name):
+            raise ValueError(problem)
         return self
 
 
@@ -313,6 +313,9 @@ class QdrantClusterSettings(Spec):
             )
         if self.resources.cpu_limit and amount(self.resources.cpu_limit) < amount(self.resources.cpu):
             raise ValueError("resources.cpu_limit is below resources.cpu")
+        names = [one.name.upper() for one in self.environment]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"environment: {', '.join(twice)} is given twice")
         own = [key for key in self.pod_labels if key.startswith("app.kubernetes.io/")]
         if own:
             raise ValueError(f"pod_labels: {', '.join(own)} belong to the cluster; choose labels of your own")
