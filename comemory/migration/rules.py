@@ -171,10 +171,6 @@ class RuleSet(Spec):
         """The rules in the order in which they are asked."""
         return (*self.rules, *BUILTIN) if self.builtin else self.rules
 
-    def concerns(self, collection: str) -> bool:
-        """Whether any rule is about this collection."""
-        return any(re.fullmatch(rule.collections, collection) for rule in self.all())
-
     def of_collection(self, collection: str) -> tuple[Rule, ...]:
         """The rules that may decide about points of this collection."""
         return tuple(rule for rule in self.all() if re.fullmatch(rule.collections, collection))

@@ -37,7 +37,7 @@ def test_a_file_gives_rules_and_source_and_the_command_line_goes_over_it(tmp_pat
 
 
 def test_without_a_file_the_built_in_rules_hold() -> None:
-    assert read_migration(None, tenant="t_a").rules.concerns("helion_docs")
+    assert read_migration(None, tenant="t_a").rules.of_collection("helion_docs")
 
 
 @pytest.mark.parametrize(

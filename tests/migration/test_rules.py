@@ -69,7 +69,7 @@ def test_the_first_rule_that_matches_decides_and_comes_before_the_built_in_ones(
     first, other = rules.assign("helion_docs", None), rules.assign("nutra_messages", None)
     assert first is not None and other is not None
     assert (first.rule.name, other.rule.name) == ("mine", "rest")
-    assert not RuleSet(builtin=False).concerns("helion_docs")
+    assert not RuleSet(builtin=False).of_collection("helion_docs")
 
 
 @pytest.mark.parametrize(
