@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -17,34 +18,64 @@ from infra.components.ops_daemon.settings import OpsDaemonSettings
 from infra.components.qdrant_cluster.cluster import QdrantCluster
 from infra.components.qdrant_cluster.configuration import HTTP_PORT
 from infra.components.qdrant_cluster.settings import QdrantClusterSettings
-from infra.reach import Cluster
+from infra.reach import Cluster, kubernetes_access
 from infra.resources import Provider
 from infra.settings import NamespaceSettings
 
 
-def declare_namespace(wanted: NamespaceSettings, cluster: QdrantClusterSettings | None) -> pulumi.Input[str]:
-    """The namespace of this stack, or the name of one that is there."""
+def kubernetes_provider() -> k8s.Provider:
+    """The provider for Kubernetes, configured under `kubernetes:` as the default one would be.
+
+    It changes ConfigMaps and Secrets in place. Made anew under another name instead, a pod that restarts while the
+    others are still to be rolled would miss the one that it names.
+    """
+    config = pulumi.Config("kubernetes")
+    # Where nothing is configured the plugin looks for a kubeconfig itself: the class would take KUBECONFIG for the
+    # path of one file, and write it into the state.
+    unset: pulumi.Output[Any] = pulumi.Output.from_input(None)
+    return k8s.Provider(
+        "kubernetes",
+        kubeconfig=config.get_secret("kubeconfig") or unset,
+        context=config.get("context"),
+        cluster=config.get("cluster"),
+        cluster_identifier=config.get("clusterIdentifier"),
+        enable_config_map_mutable=True,
+        enable_secret_mutable=True,
+    )
+
+
+def declare_namespace(wanted: NamespaceSettings, provider: k8s.Provider) -> pulumi.Input[str]:
+    """The namespace of this stack, or the name of one that is there.
+
+    It is never deleted: it may have been there before, and what others made in it would go with it.
+    """
     if not wanted.create:
         return wanted.name
     made = k8s.core.v1.Namespace(
         "namespace",
         metadata={"name": wanted.name, "labels": wanted.all_labels()},
-        # Volumes that were asked to stay would go with their namespace.
-        opts=pulumi.ResourceOptions(
-            retain_on_delete=cluster is not None and cluster.storage.when_destroyed == "retain"
-        ),
+        opts=pulumi.ResourceOptions(provider=provider, retain_on_delete=True),
     )
     return made.metadata.apply(lambda metadata: str(metadata.name))
 
 
 def declare_cluster(
-    settings: QdrantClusterSettings, namespace: pulumi.Input[str], monitoring: MonitoringSettings | None
+    settings: QdrantClusterSettings,
+    namespace: pulumi.Input[str],
+    monitoring: MonitoringSettings | None,
+    provider: k8s.Provider,
 ) -> QdrantCluster:
     """The cluster. Annotations for a Prometheus that finds its targets by them are put on its pods."""
     if monitoring is not None:
         found = pod_annotations(monitoring, HTTP_PORT, tls=settings.tls is not None)
         settings = settings.model_copy(update={"pod_annotations": {**found, **settings.pod_annotations}})
-    return QdrantCluster("cluster", settings, namespace=namespace)
+    return QdrantCluster(
+        "cluster",
+        settings,
+        namespace=namespace,
+        access=kubernetes_access(),
+        opts=pulumi.ResourceOptions(providers=[provider]),
+    )
 
 
 def declare_daemon(
@@ -55,7 +86,7 @@ def declare_daemon(
     url: pulumi.Input[str],
     ca: pulumi.Input[str] | None,
     cluster: Cluster | None,
-    provider: Provider,
+    providers: Sequence[Provider | k8s.Provider],
     monitoring: MonitoringSettings | None,
     after: Sequence[pulumi.Resource],
 ) -> OpsDaemon:
@@ -71,7 +102,7 @@ def declare_daemon(
         url=url,
         ca=ca,
         client_labels=cluster.client_labels if cluster else None,
-        opts=pulumi.ResourceOptions(providers=[provider], depends_on=list(after)),
+        opts=pulumi.ResourceOptions(providers=list(providers), depends_on=list(after)),
     )
 
 
@@ -81,6 +112,7 @@ def declare_monitoring(
     namespace: pulumi.Input[str],
     cluster: QdrantCluster | None,
     daemon: OpsDaemon | None,
+    provider: k8s.Provider,
 ) -> Monitoring:
     """Monitors of what this stack makes, with rules and dashboards."""
     return Monitoring(
@@ -89,7 +121,9 @@ def declare_monitoring(
         namespace=namespace,
         qdrant=_cluster_target(cluster) if cluster else None,
         daemon=_daemon_target(daemon) if daemon else None,
-        opts=pulumi.ResourceOptions(depends_on=[one for one in (cluster, daemon) if one is not None]),
+        opts=pulumi.ResourceOptions(
+            providers=[provider], depends_on=[one for one in (cluster, daemon) if one is not None]
+        ),
     )
 
 

@@ -7,12 +7,19 @@ One function, run by the ordinary command line (`infra/__main__.py`) and inline 
 from __future__ import annotations
 
 import pulumi
+import pulumi_kubernetes as k8s
 from pulumi.runtime.config import CONFIG
 
 from infra.components.memory_collection import MemoryCollection
 from infra.components.qdrant_cluster.cluster import QdrantCluster
 from infra.components.qdrant_cluster.reference import ClusterReference, export_cluster
-from infra.on_kubernetes import declare_cluster, declare_daemon, declare_monitoring, declare_namespace
+from infra.on_kubernetes import (
+    declare_cluster,
+    declare_daemon,
+    declare_monitoring,
+    declare_namespace,
+    kubernetes_provider,
+)
 from infra.reach import Cluster, at_cluster, at_endpoint
 from infra.replication import replication_problems
 from infra.resources import Provider
@@ -37,7 +44,8 @@ def declare_stack(settings: StackSettings) -> None:
         pulumi.export("url", url)
         _collections(settings, at_endpoint(settings.endpoint, environment()))
         return
-    cluster, namespace = _place(settings)
+    kubernetes = kubernetes_provider()
+    cluster, namespace = _place(settings, kubernetes)
     url_there: pulumi.Input[str] = cluster.url if cluster else settings.endpoint.address(environment())
     pulumi.export("url", url_there)
     daemon = None
@@ -56,16 +64,18 @@ def declare_stack(settings: StackSettings) -> None:
                 url=url_there,
                 ca=cluster.ca if cluster else settings.endpoint.authority(),
                 cluster=cluster,
-                provider=provider,
+                providers=[provider, kubernetes],
                 monitoring=settings.monitoring,
                 after=collections,
             )
     if settings.monitoring:
         own = cluster if isinstance(cluster, QdrantCluster) else None
-        declare_monitoring(settings.monitoring, namespace=namespace, cluster=own, daemon=daemon)
+        declare_monitoring(
+            settings.monitoring, namespace=namespace, cluster=own, daemon=daemon, provider=kubernetes
+        )
 
 
-def _place(settings: StackSettings) -> tuple[Cluster | None, pulumi.Input[str]]:
+def _place(settings: StackSettings, provider: k8s.Provider) -> tuple[Cluster | None, pulumi.Input[str]]:
     """The cluster, if it is on Kubernetes, and the namespace of what this stack makes there."""
     if settings.cluster_stack:
         there = ClusterReference(settings.cluster_stack)
@@ -73,10 +83,10 @@ def _place(settings: StackSettings) -> tuple[Cluster | None, pulumi.Input[str]]:
         if problems := list(replication_problems(settings.collections, there.replicas, at)):
             raise ConfigurationError("\n".join(problems))
         return there, there.namespace
-    namespace = declare_namespace(settings.namespace, settings.cluster)
+    namespace = declare_namespace(settings.namespace, provider)
     if settings.cluster is None:
         return None, namespace
-    made = declare_cluster(settings.cluster, namespace, settings.monitoring)
+    made = declare_cluster(settings.cluster, namespace, settings.monitoring, provider)
     export_cluster(made)
     return made, namespace
 

@@ -42,21 +42,22 @@ def at_cluster(cluster: Cluster, endpoint: EndpointSettings, environment: Mappin
         return Provider(
             "qdrant", url=endpoint.url, api_key=key, timeout=endpoint.timeout, tls_ca=endpoint.tls_ca or cluster.ca
         )
-    kubernetes = pulumi.Config("kubernetes")
-    forward: dict[str, Any] = {
-        "service": cluster.ready,
-        "namespace": cluster.namespace,
-        "kubeconfig": kubernetes.get("kubeconfig"),
-        "context": kubernetes.get("context"),
-    }
+    forward: dict[str, Any] = {"service": cluster.ready, "namespace": cluster.namespace, **kubernetes_access()}
     return Provider(
         "qdrant",
         url=cluster.url,
         api_key=key,
         timeout=endpoint.timeout,
         tls_ca=endpoint.tls_ca or cluster.ca,
-        kubernetes={name: value for name, value in forward.items() if value is not None},
+        kubernetes=forward,
     )
+
+
+def kubernetes_access() -> dict[str, str]:
+    """`kubeconfig` and `context` as the provider for Kubernetes has them configured; empty for the defaults."""
+    config = pulumi.Config("kubernetes")
+    found = {name: config.get(name) for name in ("kubeconfig", "context")}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _configured_key(endpoint: EndpointSettings) -> pulumi.Output[str] | None:

@@ -303,7 +303,9 @@ class ApiKey(pulumi.CustomResource):
 class ClusterGuard(pulumi.CustomResource):
     """Remembers what a cluster on Kubernetes was last made with; refuses what would lose data.
 
-    It touches no server. Let the cluster's objects depend on it, so that a refusal comes before any change.
+    It changes nothing on a server. Let the cluster's objects depend on it, so that a refusal comes before any
+    change. With `kubernetes` (`kubeconfig` and `context`, or an empty mapping for the defaults; encrypted in the
+    state) a new guard refuses a cluster that is there already.
     """
 
     def __init__(
@@ -321,6 +323,7 @@ class ClusterGuard(pulumi.CustomResource):
         peer_tls: pulumi.Input[bool] | None = None,
         allow_scale_down: pulumi.Input[bool] | None = None,
         allow_version_jump: pulumi.Input[bool] | None = None,
+        kubernetes: Mapping[str, pulumi.Input[str]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         properties = _given(
@@ -335,5 +338,9 @@ class ClusterGuard(pulumi.CustomResource):
             peer_tls=peer_tls,
             allow_scale_down=allow_scale_down,
             allow_version_jump=allow_version_jump,
+            kubernetes=pulumi.Output.secret(dict(kubernetes)) if kubernetes is not None else None,
         )
-        super().__init__("qdrant:index:ClusterGuard", resource_name, properties, opts)
+        secret = pulumi.ResourceOptions(additional_secret_outputs=["kubernetes"])
+        super().__init__(
+            "qdrant:index:ClusterGuard", resource_name, properties, pulumi.ResourceOptions.merge(secret, opts)
+        )

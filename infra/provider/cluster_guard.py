@@ -3,10 +3,14 @@
 It refuses what would lose data or what Kubernetes could not do, in a preview already and before anything else is
 touched. Kubernetes itself would take fewer replicas without a word, and refuses changes of a StatefulSet's volumes
 with a list of fields. Here each refusal is one sentence with what to do instead.
+
+A cluster that another stack has made is refused before the first object: Kubernetes would let this stack apply its
+own declarations over those, one by one, and delete them in the end.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,8 +18,10 @@ from pulumi.provider.experimental import provider as protocol
 from pydantic import Field
 
 from comemory.specs import Spec
+from infra.provider.errors import ConflictError
+from infra.provider.port_forward import KubernetesAccess
 from infra.provider.properties import UNKNOWN, has_unknown, plain_map, without_unknown
-from infra.provider.resource import Context, invalid
+from infra.provider.resource import Context, invalid, validated
 from infra.quantity import Quantity, amount
 
 FIXED = {
@@ -41,10 +47,15 @@ class ClusterGuardSpec(Spec):
     peer_tls: bool = Field(False, description="Whether the pods encrypt between each other.")
     allow_scale_down: bool = Field(False, description="Permit fewer replicas.")
     allow_version_jump: bool = Field(False, description="Permit an older version or a skipped minor version.")
+    kubernetes: KubernetesAccess | None = Field(
+        None,
+        description="The API server that is asked, when the guard is made, whether a StatefulSet of that name is "
+        "there already. Default: none is asked.",
+    )
 
 
 class ClusterGuardHandler:
-    """Compares a cluster's declaration with the one before it. It talks to no server."""
+    """Compares a cluster's declaration with the one before it; a new one's name with what is there."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -58,10 +69,12 @@ class ClusterGuardHandler:
         return protocol.CheckResponse(inputs=request.new_inputs, failures=wrong)
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
-        """Whatever `check` lets pass is remembered in place."""
+        """Whatever `check` lets pass is remembered in place. How the API server is reached is no part of that."""
         new, old = plain_map(request.new_inputs), plain_map(request.old_state)
         changed = sorted(
-            key for key in ClusterGuardSpec.model_fields if new.get(key) is UNKNOWN or new.get(key) != old.get(key)
+            key
+            for key in ClusterGuardSpec.model_fields
+            if key != "kubernetes" and (new.get(key) is UNKNOWN or new.get(key) != old.get(key))
         )
         kind = protocol.PropertyDiff(protocol.PropertyDiffKind.UPDATE, True)
         return protocol.DiffResponse(
@@ -69,9 +82,21 @@ class ClusterGuardHandler:
         )
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
-        """Remember the declaration."""
-        name = plain_map(request.properties).get("name")
-        return protocol.CreateResponse(None if request.preview else str(name), dict(request.properties))
+        """Remember the declaration, unless there is such a cluster already."""
+        properties = dict(request.properties)
+        if request.preview:
+            return protocol.CreateResponse(None, properties)
+        wanted = validated(ClusterGuardSpec, plain_map(properties))
+        if wanted.kubernetes is not None:
+            # The client takes long to import, and most runs of the provider have no use for it.
+            from infra.provider.kubernetes_api import has_stateful_set  # noqa: PLC0415
+
+            if await asyncio.to_thread(has_stateful_set, wanted.kubernetes, wanted.namespace, wanted.name):
+                raise ConflictError(
+                    f"there is a StatefulSet {wanted.namespace}/{wanted.name} already that this stack has not "
+                    "made; choose another comemory:cluster.name or namespace, or take it out of the other stack"
+                )
+        return protocol.CreateResponse(wanted.name, properties)
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
         """Nothing outside the state can have changed it."""

@@ -1,4 +1,7 @@
-"""Port-forwards to the pods of one Service, by the official client of Kubernetes and its reading of kubeconfigs."""
+"""What is asked of the API server: port-forwards to the pods of one Service, and how far a StatefulSet is.
+
+All by the official client of Kubernetes and its reading of kubeconfigs.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from typing import Any
 
 import yaml
 from kubernetes import config
-from kubernetes.client import ApiClient, ApiException, Configuration, CoreV1Api
+from kubernetes.client import ApiClient, ApiException, AppsV1Api, Configuration, CoreV1Api
 from kubernetes.config import kube_config
 from kubernetes.stream import portforward
 from urllib3.exceptions import HTTPError
 
 from infra.provider.errors import ProviderError
-from infra.provider.port_forward import KubernetesService
+from infra.provider.port_forward import KubernetesAccess, KubernetesService
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Dialer:
         """Open one. Raises ProviderError, one sentence for each way to fail."""
         with self._lock:
             if self._configuration is None:
-                self._configuration = _configuration(self._target)
+                self._configuration = _configuration(self._target, "qdrant:kubernetes")
             # The stream client replaces a method of the API client while it dials: each has one of its own.
             api = CoreV1Api(ApiClient(self._configuration))
             try:
@@ -105,16 +108,90 @@ class Dialer:
         )
 
     def _unreachable(self, error: Exception) -> ProviderError:
-        server = self._configuration.host if self._configuration else "the API server"
-        reason = getattr(error, "reason", None) or error
-        return ProviderError(
-            f"cannot reach the API server {server} of qdrant:kubernetes "
-            f"({re.sub(r'<[^>]*> ?', '', ' '.join(str(reason).split()))[:300]}); correct kubeconfig or context"
-        )
+        return _unreachable(error, self._configuration, "qdrant:kubernetes")
 
 
-def _configuration(target: KubernetesService) -> Configuration:
-    """The connection to the API server that the kubeconfig describes, its login plugins included."""
+def has_stateful_set(access: KubernetesAccess, namespace: str, name: str) -> bool:
+    """Whether the namespace has a StatefulSet of that name.
+
+    Raises ProviderError, one sentence, when the API server cannot be reached or does not say.
+    """
+    found = _configuration(access, "the provider kubernetes")
+    try:
+        AppsV1Api(ApiClient(found)).read_namespaced_stateful_set(name, namespace, _request_timeout=10)
+    except ApiException as error:
+        if error.status == 404:
+            return False
+        raise ProviderError(
+            f"the API server does not say whether there is a StatefulSet {namespace}/{name} "
+            f"({_server_text(error)}); the account needs get on statefulsets"
+        ) from None
+    except (HTTPError, OSError) as error:
+        raise _unreachable(error, found, "the provider kubernetes") from None
+    return True
+
+
+class StatefulSetStatus:
+    """How far the pods of a StatefulSet are; asked again and again."""
+
+    def __init__(self, access: KubernetesAccess, namespace: str, name: str) -> None:
+        self._access, self._namespace, self._name = access, namespace, name
+        self._configuration: Configuration | None = None
+
+    def missing(self) -> str | None:
+        """What is still waited for, as a clause that names a pod where there is one; None when all is done.
+
+        An API server that does not answer is waited for too. Raises ProviderError when there is no way to it.
+        """
+        if self._configuration is None:
+            self._configuration = _configuration(self._access, "the provider kubernetes")
+        client = ApiClient(self._configuration)
+        try:
+            found: Any = AppsV1Api(client).read_namespaced_stateful_set(
+                self._name, self._namespace, _request_timeout=10
+            )
+            status, wanted = found.status, found.spec.replicas
+            if (status.observed_generation or 0) < found.metadata.generation:
+                return "its controller has not seen the change yet"
+            if {status.replicas or 0, status.updated_replicas or 0, status.ready_replicas or 0} == {wanted}:
+                return None
+            selector = ",".join(f"{key}={value}" for key, value in found.spec.selector.match_labels.items())
+            pods: Any = CoreV1Api(client).list_namespaced_pod(
+                self._namespace, label_selector=selector, _request_timeout=10
+            )
+        except ApiException as error:
+            return f"the API server does not say how far it is ({_server_text(error)})"
+        except (HTTPError, OSError) as error:
+            return str(_unreachable(error, self._configuration, "the provider kubernetes"))
+        return _behind(pods.items, status.update_revision) or f"not all of its {wanted} pods are there"
+
+
+def _behind(pods: list[Any], revision: str) -> str | None:
+    """The first pod that is not as it should be: one that is not ready before one that is yet to be restarted."""
+    for pod in pods:
+        if not _is_ready(pod):
+            waiting = [one.state.waiting for one in pod.status.container_statuses or [] if one.state]
+            reasons = [one.reason for one in waiting if one and one.reason]
+            reasons += [one.message for one in pod.status.conditions or [] if one.status == "False" and one.message]
+            return f"pod {pod.metadata.name} is not ready ({' '.join((reasons or [pod.status.phase])[0].split())})"
+    old = [pod for pod in pods if (pod.metadata.labels or {}).get("controller-revision-hash") != revision]
+    return f"pod {old[0].metadata.name} is not restarted yet" if old else None
+
+
+def _unreachable(error: Exception, used: Configuration | None, of: str) -> ProviderError:
+    server = used.host if used else "the API server"
+    reason = getattr(error, "reason", None) or error
+    return ProviderError(
+        f"cannot reach the API server {server} of {of} "
+        f"({re.sub(r'<[^>]*> ?', '', ' '.join(str(reason).split()))[:300]}); correct kubeconfig or context"
+    )
+
+
+def _configuration(target: KubernetesAccess, of: str) -> Configuration:
+    """The connection to the API server that the kubeconfig describes, its login plugins included.
+
+    Errors name `of`, where a person gives it.
+    """
     made = Configuration()
     load: Any = config  # its functions have no types
     try:
@@ -128,12 +205,10 @@ def _configuration(target: KubernetesService) -> Configuration:
         else:
             load.load_incluster_config(client_configuration=made)
     except yaml.YAMLError:
-        raise ProviderError("qdrant:kubernetes.kubeconfig is not YAML") from None
+        raise ProviderError(f"the kubeconfig of {of} is not YAML") from None
     except (config.ConfigException, OSError) as error:
         said = " ".join(str(error).split())[:300]
-        raise ProviderError(
-            f"qdrant:kubernetes: no way to the API server ({said}); give kubeconfig and context"
-        ) from None
+        raise ProviderError(f"{of}: no way to the API server ({said}); give kubeconfig and context") from None
     return made
 
 

@@ -29,14 +29,9 @@ LONGEST_FOLDER = 60
 _CHUNK = 256 * 1024
 
 
-class KubernetesService(Spec):
-    """A Service to which the provider opens a port-forward for the time of the operation."""
+class KubernetesAccess(Spec):
+    """An API server, as a kubeconfig describes it."""
 
-    service: str = Field(min_length=1, description="Name of the Service.")
-    namespace: str = Field("default", min_length=1, description="Its namespace.")
-    port: int | None = Field(
-        None, ge=1, le=65535, description="Port of the Service. Default: that of the url, else 6333."
-    )
     kubeconfig: str | None = Field(
         None,
         min_length=1,
@@ -44,6 +39,16 @@ class KubernetesService(Spec):
     )
     context: str | None = Field(
         None, min_length=1, description="Context of the kubeconfig. Default: its current one."
+    )
+
+
+class KubernetesService(KubernetesAccess):
+    """A Service to which the provider opens a port-forward for the time of the operation."""
+
+    service: str = Field(min_length=1, description="Name of the Service.")
+    namespace: str = Field("default", min_length=1, description="Its namespace.")
+    port: int | None = Field(
+        None, ge=1, le=65535, description="Port of the Service. Default: that of the url, else 6333."
     )
 
     def url(self, *, tls: bool) -> str:

@@ -107,7 +107,7 @@ RESOURCES: dict[str, tuple[type[Spec], type, dict[str, Any], str]] = {
         ClusterGuardHandler,
         {},
         "Remembers what a cluster on Kubernetes was last made with, and refuses what would lose data or cannot be "
-        "done. It touches no server.",
+        "done. It changes nothing on a server.",
     ),
     "AccessToken": (
         AccessTokenSpec,
@@ -134,8 +134,8 @@ def schema() -> dict[str, Any]:
         for type_name, definition in described.get("$defs", {}).items():
             types[token(type_name)] = _object(definition)
         inputs = _object(described)
-        if "api_key" in inputs["properties"]:
-            inputs["properties"]["api_key"]["secret"] = True
+        for key in {"api_key", "kubernetes"} & inputs["properties"].keys():
+            inputs["properties"][key]["secret"] = True
         resources[token(name)] = {
             "description": description,
             "inputProperties": inputs["properties"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pulumi.provider.experimental import provider as protocol
 from infra.provider.cluster_guard import ClusterGuardHandler, refusals
 from infra.provider.connection import Connection
 from infra.provider.engine_log import EngineLog
+from infra.provider.errors import ProviderError
 from infra.provider.properties import UNKNOWN, to_properties
 from infra.provider.resource import Context
 
@@ -99,3 +101,21 @@ def test_every_change_that_passes_is_remembered_in_place() -> None:
     assert diff().changes is False
     found = diff(replicas=5, snapshots_size="30Gi")
     assert found.changes is True and found.diffs == ["replicas", "snapshots_size"] and not found.replaces
+
+
+def test_how_the_api_server_is_reached_is_no_difference() -> None:
+    new = changed(kubernetes={"context": "other"})
+    request = protocol.DiffRequest(URN, "id", to_properties(CLUSTER), to_properties(new), [])
+    assert asyncio.run(HANDLER.diff(request)).changes is False
+
+
+def created(kubeconfig: str, *, preview: bool) -> protocol.CreateResponse:
+    inputs = to_properties(changed(kubernetes={"kubeconfig": kubeconfig}))
+    return asyncio.run(HANDLER.create(protocol.CreateRequest(URN, inputs, 0, preview)))
+
+
+def test_a_new_guard_asks_the_api_server_and_a_preview_does_not(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "kubeconfig")
+    assert created(nowhere, preview=True).resource_id is None
+    with pytest.raises(ProviderError, match=r"the provider kubernetes: no way to the API server .*give kubeconfig"):
+        created(nowhere, preview=False)

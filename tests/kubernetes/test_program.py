@@ -95,8 +95,9 @@ def test_one_up_from_nothing_ends_with_cluster_collections_daemon_and_monitoring
         assert len(kubernetes.items(f"{monitors}/servicemonitors")) == 1
         assert set(whole.preview()) - {"read"} == {"same"}
         whole.destroy()
-    gone = kubernetes.get(f"/api/v1/namespaces/{place}")
-    assert gone is None or "deletionTimestamp" in gone["metadata"]
+    kubernetes.until("the pods are gone", lambda: not kubernetes.items(f"/api/v1/namespaces/{place}/pods"))
+    there = kubernetes.get(f"/api/v1/namespaces/{place}") or {}
+    assert "deletionTimestamp" not in there["metadata"], "the namespace was there before, and others may be in it"
 
 
 @pytest.mark.timeout(1800)
@@ -123,7 +124,17 @@ def test_cluster_and_collections_may_be_two_stacks(
         key = cluster.outputs["api_key"]
         assert isinstance(key, str) and key not in made.stdout
         second.destroy(color="never")
-    # The volumes were asked to stay, so their namespace stays.
+    # A third stack that declares the same cluster neither takes it over nor, when it goes, takes anything away.
+    rival = beside(cluster, declared(namespace={"name": place}, cluster={}, collections=[]), "rival")
+    with pytest.raises(automation.CommandError) as told:
+        rival.up(color="never")
+    assert f"there is a StatefulSet {place}/qdrant already that this stack has not made; choose another" in str(
+        told.value
+    )
+    rival.destroy(color="never")
+    assert set(cluster.preview()) == {"same"}
+    services = kubernetes.items(f"/api/v1/namespaces/{place}/services")
+    assert {one["metadata"]["name"] for one in services} == {"qdrant", "qdrant-headless"}
     cluster.destroy()
     assert "deletionTimestamp" not in (kubernetes.get(f"/api/v1/namespaces/{place}") or {})["metadata"]
     claims = kubernetes.items(f"/api/v1/namespaces/{place}/persistentvolumeclaims")

@@ -104,7 +104,7 @@ def test_a_single_pod_grows_is_upgraded_and_goes(kubernetes: ControlPlane, names
     assert ready(pod)
     assert one.stack.outputs["url"] == f"http://qdrant.{namespace}.svc.cluster.local:6333"
     assert one.items("/apis/policy/v1", "poddisruptionbudgets") == [], "it would hold every drain"
-    keys = one.one("/api/v1", "secrets", "qdrant-keys-1")["data"]
+    keys = one.one("/api/v1", "secrets", "qdrant-keys")["data"]
     generated = {name: base64.b64decode(value).decode() for name, value in keys.items()}
     assert generated["api-key"] == one.stack.outputs["api_key"] != generated["read-only-api-key"]
     written = b"".join(file.read_bytes() for file in one.stack.folder.rglob("*") if file.is_file())
@@ -116,7 +116,7 @@ def test_a_single_pod_grows_is_upgraded_and_goes(kubernetes: ControlPlane, names
     assert one.settled()
 
     made, before = one.stateful_set()["metadata"]["uid"], one.revisions()
-    one.up(
+    changed = one.up(
         replicas=2,
         storage={"size": "30Gi", "snapshots": {"size": "25Gi"}},
         keys={"generation": 2},
@@ -124,6 +124,10 @@ def test_a_single_pod_grows_is_upgraded_and_goes(kubernetes: ControlPlane, names
         configuration={"storage": {"performance": {"max_search_threads": 2}}},
     )
     assert one.stateful_set()["metadata"]["uid"] == made, "it was never replaced"
+    assert "replace" not in changed, "nor was what the pods read, which an old pod may still need"
+    renewed = one.one("/api/v1", "secrets", "qdrant-keys")["data"]
+    assert not set(renewed.values()) & set(keys.values())
+    assert "max_search_threads: 2" in one.one("/api/v1", "configmaps")["data"]["production.yaml"]
     assert len(one.pods()) == 2 and all(ready(pod) for pod in one.pods())
     assert one.revisions().isdisjoint(before), "another key, version or configuration restarts the pods"
     assert one.stack.outputs["api_key"] != generated["api-key"]

@@ -53,7 +53,12 @@ class KubernetesStack:
         )
 
     def _run(self) -> None:
-        provider = pulumi_kubernetes.Provider("kubernetes", kubeconfig=str(self._kubeconfig))
+        provider = pulumi_kubernetes.Provider(
+            "control-plane",  # the program under test may make one named kubernetes
+            kubeconfig=str(self._kubeconfig),
+            enable_config_map_mutable=True,
+            enable_secret_mutable=True,
+        )
         self.program(pulumi.ResourceOptions(provider=provider))
 
     def up(self) -> dict[str, int]:

@@ -29,8 +29,9 @@ class OpsDaemon(pulumi.ComponentResource):
         ca: Certificate authority of Qdrant as PEM; None trusts the image's own.
         client_labels: Labels that Qdrant's network policy asks of a client's pod.
 
-    It needs providers for Kubernetes and, for its keys, `qdrant` in `opts`, or the default ones. The daemon starts
-    when the collections are there: name them in `depends_on`.
+    It needs providers for Kubernetes and, for its keys, `qdrant` in `opts`, or the default ones; that for
+    Kubernetes has to change ConfigMaps and Secrets in place. The daemon starts when the collections are there: name
+    them in `depends_on`.
     """
 
     namespace: pulumi.Output[str]
@@ -70,12 +71,13 @@ class OpsDaemon(pulumi.ComponentResource):
         self.tls_authority = settings.tls_secret if settings.tls_authority else None
         self.pod_labels = selector(settings)
 
+        self._before: list[pulumi.Resource] = []
         key, fingerprint = self._secret(name, [one.name for one in collections], api_key)
         entries = pulumi.Output.all(url, ca).apply(
             lambda known: files(settings, collections, url=str(known[0]), ca=known[1])
         )
         config = k8s.core.v1.ConfigMap(name, metadata=self._metadata(), data=entries, opts=self._below)
-        before = [config, *self._identity(name), *self._network(name), *self._state(name)]
+        before = [*self._before, config, *self._identity(name), *self._network(name), *self._state(name)]
         pods = k8s.apps.v1.Deployment(
             name,
             metadata=self._metadata(),
@@ -105,7 +107,7 @@ class OpsDaemon(pulumi.ComponentResource):
 
     def _secret(
         self, name: str, collections: list[str], api_key: pulumi.Input[str] | None
-    ) -> tuple[tuple[pulumi.Input[str], str], pulumi.Output[str]]:
+    ) -> tuple[tuple[str, str], pulumi.Output[str]]:
         """Where the pod finds its key, and a text that changes with what is secret here."""
         wanted, made = self._settings, dict[str, pulumi.Input[str]]()
         self.expires_at = self.metrics_secret = None
@@ -122,15 +124,14 @@ class OpsDaemon(pulumi.ComponentResource):
             made[KEY_FILE], self.expires_at = token.token, token.expires_at
         if wanted.metrics_token:
             made[TOKEN_FILE] = ApiKey(f"{name}-metrics-token", opts=self._below).value
-        key: tuple[pulumi.Input[str], str]
         key = (wanted.key.secret, wanted.key.key) if wanted.key else (wanted.name, KEY_FILE)
         if made:
             secret = k8s.core.v1.Secret(
                 name, metadata=self._metadata(), type="Opaque", string_data=made, opts=self._below
             )
-            there = secret.metadata.apply(lambda metadata: str(metadata.name))
-            key = key if wanted.key else (there, KEY_FILE)
-            self.metrics_secret = (there, TOKEN_FILE) if wanted.metrics_token else None
+            self._before.append(secret)
+            if wanted.metrics_token:
+                self.metrics_secret = (pulumi.Output.from_input(wanted.name), TOKEN_FILE)
         values = pulumi.Output.all(*made.values())
         # The beginning of a hash of random texts tells nothing about them.
         return key, pulumi.Output.unsecret(values.apply(_fingerprint))

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from infra.components.qdrant_cluster import certificates, network, storage
-from infra.components.qdrant_cluster.configuration import HTTP_PORT, config_map_data, config_map_name
+from infra.components.qdrant_cluster.configuration import HTTP_PORT, config_map_data
 from infra.components.qdrant_cluster.labels import labels, selector
 from infra.components.qdrant_cluster.scheduling import disruption_budget
 from infra.components.qdrant_cluster.settings import QdrantClusterSettings
@@ -36,9 +36,11 @@ class KeysSecret:
 class QdrantCluster(pulumi.ComponentResource):
     """A Qdrant cluster in a namespace that exists.
 
-    It needs a provider for Kubernetes in `opts`, or the default one. What cannot be changed, or would lose data, is
-    refused by a `ClusterGuard` before anything else is touched. Volumes stay when the component is deleted, unless
-    the settings say otherwise; all the rest goes.
+    It needs a provider for Kubernetes in `opts`, or the default one, which has to change ConfigMaps and Secrets in
+    place (`enable_config_map_mutable`, `enable_secret_mutable`). What cannot be changed, or would lose data, is
+    refused by a `ClusterGuard` before anything else is touched; with `access` (`kubeconfig` and `context` of that
+    provider, or an empty mapping for the defaults) so is a cluster that is there already. Volumes stay when the
+    component is deleted, unless the settings say otherwise; all the rest goes.
     """
 
     url: pulumi.Output[str]
@@ -71,6 +73,7 @@ class QdrantCluster(pulumi.ComponentResource):
         settings: QdrantClusterSettings,
         *,
         namespace: pulumi.Input[str],
+        access: Mapping[str, pulumi.Input[str]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("comemory:index:QdrantCluster", name, None, opts)
@@ -83,7 +86,7 @@ class QdrantCluster(pulumi.ComponentResource):
         self.pod_labels = selector(settings)
         self.replicas = settings.replicas
 
-        guard = self._guard(name)
+        guard = self._guard(name, access)
         self._below = pulumi.ResourceOptions(parent=self, depends_on=[guard])
         self._before: list[pulumi.Resource] = []
         self.api_key, self.read_only_api_key, self.keys_secret = self._keys(name)
@@ -117,7 +120,7 @@ class QdrantCluster(pulumi.ComponentResource):
         }
         return {**found, "annotations": dict(annotations)} if annotations else found
 
-    def _guard(self, name: str) -> ClusterGuard:
+    def _guard(self, name: str, access: Mapping[str, pulumi.Input[str]] | None) -> ClusterGuard:
         settings = self._settings
         snapshots = settings.storage.snapshots
         return ClusterGuard(
@@ -133,6 +136,7 @@ class QdrantCluster(pulumi.ComponentResource):
             peer_tls=bool(settings.tls and settings.tls.peers),
             allow_scale_down=settings.allow_scale_down,
             allow_version_jump=settings.allow_version_jump,
+            kubernetes=access,
             opts=pulumi.ResourceOptions(parent=self),
         )
 
@@ -146,9 +150,8 @@ class QdrantCluster(pulumi.ComponentResource):
             ApiKey(f"{name}-{purpose}", generation=keys.generation, opts=self._below)
             for purpose in ("api-key", "read-only-api-key")
         )
-        # Another Secret for other keys: pods that still run keep theirs. And no name here is an output: a provider
-        # that replaces a Secret would replace the StatefulSet that depends on it.
-        held = f"{self._settings.name}-keys-{keys.generation}"
+        # Its name is no output: a provider that replaces a Secret would replace the StatefulSet that depends on it.
+        held = f"{self._settings.name}-keys"
         secret = k8s.core.v1.Secret(
             f"{name}-keys",
             metadata=self._metadata(held),
@@ -171,7 +174,7 @@ class QdrantCluster(pulumi.ComponentResource):
         )
         files = k8s.core.v1.ConfigMap(
             name,
-            metadata=self._metadata(config_map_name(settings)),
+            metadata=self._metadata(settings.name),
             data=config_map_data(settings),
             opts=self._below,
         )

@@ -92,11 +92,6 @@ def checksum(settings: QdrantClusterSettings) -> str:
     return hashlib.sha256(json.dumps(config_map_data(settings), sort_keys=True).encode()).hexdigest()
 
 
-def config_map_name(settings: QdrantClusterSettings) -> str:
-    """Name of the ConfigMap, another one for other files: pods that still run keep theirs."""
-    return f"{settings.name}-{checksum(settings)[:10]}"
-
-
 def _merged(own: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(own)
     for key, value in further.items():

@@ -16,7 +16,6 @@ from infra.components.qdrant_cluster.configuration import (
     START_FILE,
     TLS_PATH,
     checksum,
-    config_map_name,
 )
 from infra.components.qdrant_cluster.labels import labels, selector
 from infra.components.qdrant_cluster.scheduling import placement
@@ -71,7 +70,7 @@ def _pod(settings: QdrantClusterSettings, keys_secret: pulumi.Input[str]) -> dic
     ]
     volumes = [
         *volumes,
-        {"name": "configuration", "configMap": {"name": config_map_name(settings), "defaultMode": 0o444}},
+        {"name": "configuration", "configMap": {"name": settings.name, "defaultMode": 0o444}},
     ]
     if certificate := secret_name(settings):
         mounted.append({"name": "tls", "mountPath": TLS_PATH, "readOnly": True})
