@@ -25,7 +25,7 @@ from comemory.catalog import (
 )
 from comemory.indexes import IndexSpec, IndexType, StemmerSpec, StopwordsSpec
 
-__all__ = ["AccessToken", "Alias", "ApiKey", "ClusterGuard", "Collection", "PayloadIndex", "Provider"]
+__all__ = ["AccessToken", "Alias", "ApiKey", "ClusterGuard", "Collection", "PayloadIndex", "Provider", "Rollout"]
 
 
 def _plain(value: Any) -> Any:
@@ -343,4 +343,35 @@ class ClusterGuard(pulumi.CustomResource):
         secret = pulumi.ResourceOptions(additional_secret_outputs=["kubernetes"])
         super().__init__(
             "qdrant:index:ClusterGuard", resource_name, properties, pulumi.ResourceOptions.merge(secret, opts)
+        )
+
+
+class Rollout(pulumi.CustomResource):
+    """Waits until every pod of a StatefulSet is ready with the newest of its templates.
+
+    Another `revision` waits again; give it the object's generation. `seconds` is how long that may take (600).
+    `kubernetes` is `kubeconfig` and `context`, encrypted in the state; without it the defaults are taken.
+    """
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        namespace: pulumi.Input[str],
+        name: pulumi.Input[str],
+        revision: pulumi.Input[str],
+        seconds: pulumi.Input[int] | None = None,
+        kubernetes: Mapping[str, pulumi.Input[str]] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        properties = _given(
+            namespace=namespace,
+            name=name,
+            revision=revision,
+            seconds=seconds,
+            kubernetes=pulumi.Output.secret(dict(kubernetes)) if kubernetes is not None else None,
+        )
+        secret = pulumi.ResourceOptions(additional_secret_outputs=["kubernetes"])
+        super().__init__(
+            "qdrant:index:Rollout", resource_name, properties, pulumi.ResourceOptions.merge(secret, opts)
         )

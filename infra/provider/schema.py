@@ -21,6 +21,7 @@ from infra.provider.collection import CollectionHandler
 from infra.provider.connection import DEFAULT_TIMEOUT_SECONDS
 from infra.provider.payload_index import PayloadIndexHandler, PayloadIndexSpec
 from infra.provider.port_forward import KubernetesService
+from infra.provider.rollout import RolloutHandler, RolloutSpec
 from infra.provider.version import VERSION
 
 PACKAGE = "qdrant"
@@ -108,6 +109,13 @@ RESOURCES: dict[str, tuple[type[Spec], type, dict[str, Any], str]] = {
         {},
         "Remembers what a cluster on Kubernetes was last made with, and refuses what would lose data or cannot be "
         "done. It changes nothing on a server.",
+    ),
+    "Rollout": (
+        RolloutSpec,
+        RolloutHandler,
+        {},
+        "Waits until every pod of a StatefulSet is ready with the newest of its templates; another revision waits "
+        "again. It changes nothing.",
     ),
     "AccessToken": (
         AccessTokenSpec,

@@ -36,6 +36,7 @@ class Deployed:
             "cluster",
             settings,
             namespace=self.namespace,
+            access={"kubeconfig": str(self.plane.kubeconfig)},
             opts=pulumi.ResourceOptions(providers=[options.provider] if options.provider else None),
         )
         pulumi.export("url", cluster.url)

@@ -16,7 +16,7 @@ from infra.components.qdrant_cluster.labels import labels, selector
 from infra.components.qdrant_cluster.scheduling import disruption_budget
 from infra.components.qdrant_cluster.settings import QdrantClusterSettings
 from infra.components.qdrant_cluster.workload import stateful_set
-from infra.resources import ApiKey, ClusterGuard
+from infra.resources import ApiKey, ClusterGuard, Rollout
 
 PATCH_FORCE = {"pulumi.com/patchForce": "true"}
 """The size of a claim belongs to Kubernetes' own controller at first."""
@@ -39,7 +39,8 @@ class QdrantCluster(pulumi.ComponentResource):
     It needs a provider for Kubernetes in `opts`, or the default one, which has to change ConfigMaps and Secrets in
     place (`enable_config_map_mutable`, `enable_secret_mutable`). What cannot be changed, or would lose data, is
     refused by a `ClusterGuard` before anything else is touched; with `access` (`kubeconfig` and `context` of that
-    provider, or an empty mapping for the defaults) so is a cluster that is there already. Volumes stay when the
+    provider, or an empty mapping for the defaults) so is a cluster that is there already, and a change is done when
+    all pods have been restarted with it. Volumes stay when the
     component is deleted, unless the settings say otherwise; all the rest goes.
     """
 
@@ -103,13 +104,14 @@ class QdrantCluster(pulumi.ComponentResource):
                 custom_timeouts=self._patience(),
             ),
         )
-        grown = self._claims(name, pods)
-        self.ready = pulumi.Output.all(pods.id, *(claim.id for claim in grown)).apply(lambda _: settings.name)
+        rolled = self._rollout(name, pods, access) if access is not None else pods
+        grown = self._claims(name, rolled)
+        self.ready = pulumi.Output.all(rolled.id, *(claim.id for claim in grown)).apply(lambda _: settings.name)
         scheme = "https" if self.tls else "http"
         self.url = pulumi.Output.all(self.namespace, self.ready).apply(
             lambda known: f"{scheme}://{settings.name}.{known[0]}.svc.{settings.cluster_domain}:{HTTP_PORT}"
         )
-        self.ca = self._authority(name, pods)
+        self.ca = self._authority(name, rolled)
         self.register_outputs({"url": self.url, "service_name": self.service_name, "replicas": self.replicas})
 
     def _metadata(self, object_name: str, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -239,6 +241,21 @@ class QdrantCluster(pulumi.ComponentResource):
                 opts=self._below,
             )
         ]
+
+    def _rollout(
+        self, name: str, pods: k8s.apps.v1.StatefulSet, access: Mapping[str, pulumi.Input[str]]
+    ) -> Rollout:
+        settings = self._settings
+        return Rollout(
+            f"{name}-rollout",
+            namespace=self.namespace,
+            name=settings.name,
+            # Kubernetes counts the changes of an object's specification.
+            revision=pods.metadata.apply(lambda metadata: str(metadata.generation)),
+            seconds=60 * MINUTES_PER_POD * (settings.replicas + 2),
+            kubernetes=access,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[pods], custom_timeouts=self._patience()),
+        )
 
     def _claims(self, name: str, pods: pulumi.Resource) -> list[pulumi.CustomResource]:
         return [
