@@ -81,6 +81,12 @@ class Deployed:
     def stateful_set(self) -> dict[str, Any]:
         return self.one("/apis/apps/v1", "statefulsets")
 
+    def waited_for(self) -> str:
+        """The change of the StatefulSet's specification that the last update has waited for."""
+        deployment = self.stack.stack.export_stack().deployment or {}
+        (rollout,) = (one for one in deployment["resources"] if one["type"] == "qdrant:index:Rollout")
+        return str(rollout["inputs"]["revision"])
+
     def sizes(self) -> dict[str, str]:
         claims = self.items("/api/v1", "persistentvolumeclaims")
         return {one["metadata"]["name"]: one["spec"]["resources"]["requests"]["storage"] for one in claims}
@@ -125,6 +131,7 @@ def test_a_single_pod_grows_is_upgraded_and_goes(kubernetes: ControlPlane, names
         configuration={"storage": {"performance": {"max_search_threads": 2}}},
     )
     assert one.stateful_set()["metadata"]["uid"] == made, "it was never replaced"
+    assert one.waited_for() == str(one.stateful_set()["metadata"]["generation"]) != "1"
     assert "replace" not in changed, "nor was what the pods read, which an old pod may still need"
     renewed = one.one("/api/v1", "secrets", "qdrant-keys")["data"]
     assert not set(renewed.values()) & set(keys.values())
