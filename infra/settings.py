@@ -111,7 +111,7 @@ class NamespaceSettings(Spec):
     name: Name = Field("comemory", description="Name of the namespace.")
     create: bool = Field(
         True,
-        description="Make it, if it is not there; it is never deleted, as others may use it too. False: it is there.",
+        description="Make it, if it is not there. It is never deleted, as others may use it. False: it is there.",
     )
     pod_security: Literal["restricted", "baseline", "privileged"] = Field(
         "restricted", description="Pod Security standard that a namespace made here enforces on every pod."

@@ -40,7 +40,7 @@ def configuration(settings: QdrantClusterSettings) -> dict[str, Any]:
             "snapshots_config": snapshots,
         },
         "service": {
-            "host": "0.0.0.0",  # noqa: S104 - inside the pod; the network policy says who may connect
+            "host": settings.listen,
             "http_port": HTTP_PORT,
             "grpc_port": GRPC_PORT,
             "enable_cors": False,

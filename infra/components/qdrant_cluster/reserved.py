@@ -12,7 +12,7 @@ RESERVED = {
     "service.jwt_rbac": "JWT access control is always on",
     "service.enable_tls": "use `tls`",
     "service.verify_https_client_certificate": "the probes of Kubernetes have no certificate to show",
-    "service.host": "the services of the cluster rely on it",
+    "service.host": "use `listen`",
     "service.http_port": "the services of the cluster rely on it",
     "service.grpc_port": "the services of the cluster rely on it",
     "cluster.enabled": "the cluster mode is always on, so that a cluster of one can grow",

@@ -296,6 +296,10 @@ class QdrantClusterSettings(Spec):
     service_account_annotations: dict[str, str] = Field(
         {}, description="Annotations of the service account, for a cloud's rights to the bucket."
     )
+    listen: Literal["0.0.0.0", "::"] = Field(  # noqa: S104 - inside the pod; the network policy says who may connect
+        "0.0.0.0",  # noqa: S104
+        description="Address that Qdrant binds; `::` where pods have IPv6 only.",
+    )
     cluster_domain: Text = Field("cluster.local", description="DNS domain of the Kubernetes cluster.")
 
     @field_validator("configuration")
