@@ -35,7 +35,7 @@ def test_access_control_and_cluster_mode_are_on_and_no_key_is_in_the_file() -> N
     assert "tls" not in read
 
 
-@pytest.mark.parametrize(("given", "host"), [({}, "0.0.0.0"), ({"listen": "::"}, "::")])  # noqa: S104
+@pytest.mark.parametrize(("given", "host"), [({}, "0.0.0.0"), ({"listen": "::"}, "::")])
 def test_it_binds_every_address_of_the_pod(given: dict[str, str], host: str) -> None:
     read = yaml.safe_load(config_map_data(settings(**given))[CONFIGURATION_FILE])
     assert read["service"]["host"] == host
