@@ -138,7 +138,7 @@ def _memory(ours: Source, limits: Thresholds) -> Iterator[Alert]:
     yield Alert(
         "RetentionBacklogGrowing",
         _risen(rules.EXPIRED, limits.backlog_points, limits.backlog_growth, limits.backlog_window),
-        limits.persistent,
+        limits.backlog_persistent,
         "warning",
         "{{ $value | humanize }} expired points of {{ $labels.collection }} wait, and they become more.",
         "More expires than is deleted. The budget or the speed limit of the job may be too small for what comes.",

@@ -24,7 +24,7 @@ class Thresholds:
         stale: By job, how long after its last success it is stale: two of its default intervals and a little. Who
             changes a schedule changes this too.
         daemon_absent, no_active_daemon: For how long no daemon is seen, or none holds the lease.
-        daemon_remembered: For how long a daemon that was seen once is missed.
+        daemon_remembered: For how long a daemon that was seen once is missed: longer than anybody leaves it alone.
         qdrant_down, qdrant_target_down, replica_dead, collection_red, collection_grey: For how long.
         collector_failing, drift, folded: For how long.
         backlog_age: How long past its time the oldest expired point may wait.
@@ -32,7 +32,8 @@ class Thresholds:
             this factor larger than a window ago.
         duplicate_points, duplicate_growth, duplicate_window: The same for copies.
         invalid_points: How many points may break the schema for one reason, in one collection.
-        persistent: For how long what the two above and the audit tell must be so.
+        backlog_persistent: For how long the backlog must have grown: longer than from one run to the next.
+        persistent: For how long what the others of these and the audit tell must be so.
         memory_ratio: The part of its memory limit that Qdrant may use, and `memory` for how long more.
         certificate_warning, certificate_critical, token_warning, token_critical: Time left.
         slow_request: Seconds of a request's 99th percentile that are coloured as slow.
@@ -40,7 +41,7 @@ class Thresholds:
 
     stale: Mapping[str, float] = field(default_factory=lambda: _STALE)
     daemon_absent: float = 5 * MINUTE
-    daemon_remembered: float = 6 * HOUR
+    daemon_remembered: float = 7 * DAY
     no_active_daemon: float = 5 * MINUTE
     qdrant_down: float = 3 * MINUTE
     qdrant_target_down: float = 5 * MINUTE
@@ -54,6 +55,7 @@ class Thresholds:
     backlog_points: float = 10_000
     backlog_growth: float = 1.5
     backlog_window: float = 6 * HOUR
+    backlog_persistent: float = 90 * MINUTE
     duplicate_points: float = 1_000
     duplicate_growth: float = 2.0
     duplicate_window: float = DAY
@@ -77,7 +79,8 @@ _TIMES: Final = frozenset(
     {
         "daemon_absent", "daemon_remembered", "no_active_daemon", "qdrant_down", "qdrant_target_down",
         "replica_dead", "collection_red", "collection_grey", "collector_failing", "drift", "folded", "backlog_age",
-        "backlog_window", "duplicate_window", "persistent", "memory", "certificate_warning", "certificate_critical",
+        "backlog_window", "backlog_persistent",
+        "duplicate_window", "persistent", "memory", "certificate_warning", "certificate_critical",
         "token_warning", "token_critical",
     }
 )  # fmt: skip

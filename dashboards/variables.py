@@ -64,7 +64,7 @@ def of_qdrant(settings: DashboardSettings) -> Iterable[Variable]:
     """Those of the dashboard about Qdrant's own metrics."""
     source = theirs(settings)
     yield _datasource()
-    yield from _places(source.name(APP_INFO), f'job=~"{settings.qdrant_jobs}"')
+    yield from _places(source.name(APP_INFO), f'job=~"{settings.qdrant_jobs}"', every_job=settings.qdrant_jobs)
     daemons = f"{COLLECTION_POINTS.name}{{{_CLUSTER}}}"
     yield _values("collection", "Collection", daemons, "collection", ANY)
 
@@ -73,10 +73,10 @@ def _datasource() -> Variable:
     return build.DatasourceVariable("datasource").label("Data source").type("prometheus")
 
 
-def _places(metric: str, *matchers: str) -> Iterable[Variable]:
+def _places(metric: str, *matchers: str, every_job: str = SOME) -> Iterable[Variable]:
     yield _values("cluster", "Cluster", metric, CLUSTER, ANY)
     within = ", ".join([_CLUSTER, *matchers])
-    yield _values("job", "Job", f"{metric}{{{within}}}", "job", SOME)
+    yield _values("job", "Job", f"{metric}{{{within}}}", "job", every_job)
     yield _values("instance", "Instance", f'{metric}{{{_CLUSTER}, job=~"$job"}}', "instance", SOME)
 
 

@@ -49,7 +49,8 @@ LIMITS: Thresholds = replace(
     stale={"census": 120.0, "ttl": 3600.0, "dedup": 3600.0, "audit": 3600.0, "audit-deep": 3600.0},
     daemon_absent=12.0, daemon_remembered=300.0, no_active_daemon=3600.0, qdrant_down=6.0, qdrant_target_down=12.0,
     collector_failing=3600.0, drift=3.0, persistent=3.0, backlog_age=3600.0, backlog_points=30.0,
-    backlog_window=BEFORE, duplicate_points=30.0, duplicate_window=BEFORE, invalid_points=20.0,
+    backlog_window=BEFORE, backlog_persistent=3.0, duplicate_points=30.0, duplicate_window=BEFORE,
+    invalid_points=20.0,
 )  # fmt: skip
 """What waits for hours in earnest is not waited for; what is played here is told in seconds."""
 
@@ -271,8 +272,14 @@ def filled_in(expression: str, uid: str, tenant: str = "t_a") -> str:
     """A panel's query with values in the place of its dashboard's variables, and days shortened to seconds."""
     text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", "offset 3s")
     text = text.replace('"$tenant"', f'"{tenant}"')
-    text = text.replace('"$job"', '"qdrant"' if uid.endswith("qdrant") else '"comemory"')
+    text = text.replace('"$job"', f'"{_every(uid, "job")}"')
     return re.sub(r'"\$(cluster|instance|collection|scope)"', '".*"', text)
+
+
+def _every(uid: str, variable: str) -> str:
+    """What Grafana puts in the place of a variable of which all values are chosen."""
+    variables = {one["name"]: one for one in boards()[uid]["templating"]["list"]}
+    return str(variables[variable]["allValue"])
 
 
 def _free_port() -> int:

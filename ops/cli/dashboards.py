@@ -25,9 +25,7 @@ TokenFile = Annotated[
 From = Annotated[Path, typer.Option("--from", metavar="FOLDER", help="Where the dashboards are (*.json).")]
 FolderTitle = Annotated[str, typer.Option("--folder", metavar="TITLE", help="Grafana's folder; made if needed.")]
 FolderUid = Annotated[str, typer.Option("--folder-uid", metavar="UID", help="The uid of that folder.")]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace also what others made or changed under the same uid.")
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace also what others made under the same uid.")]
 Message = Annotated[str, typer.Option("--message", metavar="TEXT", help="What the history of versions says.")]
 CaFile = Annotated[Path | None, typer.Option("--ca-file", metavar="FILE", help="Certificate authorities to trust.")]
 

@@ -25,6 +25,7 @@ LIMITS = replace(
            "audit-deep": 50 * MINUTE},
     daemon_remembered=HOUR,
     backlog_window=HOUR,
+    backlog_persistent=DEFAULTS.persistent,
     duplicate_window=HOUR,
 )  # fmt: skip
 
@@ -191,7 +192,7 @@ CASES: list[Case] = [
     Case("ever more expired points wait",
          {ours("comemory_expired_points", collection="cm", tenant_id="t_a", scope="docs"): "8000+200x240"}, 110,
          [alert("ComemoryRetentionBacklogGrowing", "warning",
-                "29.8k expired points of cm wait, and they become more.", collection="cm")]),
+                "30k expired points of cm wait, and they become more.", collection="cm")]),
     Case("a large backlog that is worked off",
          {ours("comemory_expired_points", collection="cm", tenant_id="t_a", scope="docs"): "90000-100x240"}, 150),
     Case("a small backlog that grows",
