@@ -21,11 +21,11 @@ from infra.address import key_problem
 from infra.provider.errors import ProviderError
 from infra.provider.properties import (
     UNKNOWN,
-    UNKNOWN_TEXT,
     Properties,
     plain_map,
     to_properties,
     to_property,
+    unknown_text,
     without_unknown,
 )
 from infra.provider.resource import Context, difference, invalid, validated
@@ -244,6 +244,5 @@ def _known_or_assumed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unsigned(properties: Properties) -> dict[str, PropertyValue]:
-    # The SDK cannot send its own placeholder; the engine reads this text as a text that is not known yet.
-    unknown = PropertyValue(UNKNOWN_TEXT)
+    unknown = unknown_text()
     return {**properties, "token": unknown, "expires_at": unknown}

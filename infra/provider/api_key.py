@@ -12,7 +12,7 @@ from pydantic import Field
 
 from comemory.specs import Spec
 from infra.provider.errors import ProviderError
-from infra.provider.properties import UNKNOWN_TEXT, Properties, plain_map, to_property
+from infra.provider.properties import Properties, plain_map, to_property, unknown_text
 from infra.provider.resource import Context, invalid
 
 KEY_BYTES = 32
@@ -84,6 +84,5 @@ def _made(properties: Properties) -> dict[str, PropertyValue]:
 
 
 def _unmade(properties: Properties) -> dict[str, PropertyValue]:
-    # The SDK cannot send its own placeholder; the engine reads this text as a text that is not known yet.
-    unknown = PropertyValue(UNKNOWN_TEXT)
+    unknown = unknown_text()
     return {**properties, "value": unknown, "fingerprint": unknown}

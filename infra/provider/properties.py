@@ -26,7 +26,7 @@ class Unknown:
 UNKNOWN = Unknown()
 
 UNKNOWN_TEXT = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""How the engine writes a text that is not known yet."""
+"""How the engine writes a text that is not known yet; `unknown_text` sends it, as the SDK cannot send its own."""
 _PLACEHOLDERS = frozenset(
     {
         UNKNOWN_TEXT,
@@ -73,6 +73,11 @@ def to_property(value: Any) -> PropertyValue:
     if isinstance(value, int) and not isinstance(value, bool):
         return PropertyValue(float(value))
     return PropertyValue(value)
+
+
+def unknown_text() -> PropertyValue:
+    """A text that only the update will know, as a preview sends it to the engine."""
+    return PropertyValue(UNKNOWN_TEXT)
 
 
 def to_properties(values: Mapping[str, Any], secret_as: Properties | None = None) -> dict[str, PropertyValue]:

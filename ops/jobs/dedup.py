@@ -81,9 +81,8 @@ class DedupJob:
         The rows are copies by collection, tenant, scope and, as reason, the policy: those deleted, or in a dry run
         those that a run with the same budget would delete. `skipped` counts copies left alone. `details` holds,
         per collection, `mode`, `points_read`, `skipped` (by reason: `exempt`, `changed`, `survivor_changed`,
-        `not_selected`,
-        `too_many_readers`) and,
-        in a dry run, `content_would_remove`: how many the policy `content` would remove, by tenant and scope.
+        `not_selected`, `too_many_readers`) and, in a dry run, `content_would_remove`: how many the policy `content`
+        would remove, by tenant and scope.
 
         Raises:
             OpsError: a report cannot be read or written.
