@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from comemory.migration.shapes import SHAPES
 from comemory.migration.times import check_zone, to_utc
@@ -21,6 +21,17 @@ from comemory.specs import Spec
 
 _WORD = re.compile(r"\{(\w*)\}")
 TEMPLATES: Final = ("tenant", "team", "project", "agent", "owner", "target")
+
+
+def _time(value: object) -> str | None:
+    """A declared time in UTC; YAML makes a date of what is written without quotes."""
+    if isinstance(value, date):
+        value = value.isoformat()
+    return None if value is None else to_utc("created_at", value)
+
+
+Zone = Annotated[str, AfterValidator(check_zone)]
+CreatedAt = Annotated[str | None, BeforeValidator(_time)]
 
 
 class Rule(Spec):
@@ -65,8 +76,8 @@ class Rule(Spec):
     tags: tuple[str, ...] = Field((), description="Tags.")
     indexed: bool = Field(True, description="Whether agents find the points.")
     lang: str | None = Field(None, description="Language code.")
-    zone: str | None = Field(None, description="Time zone of times without an offset, such as Europe/Kyiv.")
-    created_at: str | None = Field(None, description="For points that say no time: when they were made.")
+    zone: Zone | None = Field(None, description="Time zone of times without an offset, such as Europe/Kyiv.")
+    created_at: CreatedAt = Field(None, description="For points that say no time: when they were made.")
     created_field: str | None = Field(None, description="Where in the payload the time stands: `metadata.date`.")
     embedding_model: str | None = Field(None, description="What made the vectors; null: what the points say.")
     vectors: Mapping[str, str | None] = Field(
@@ -89,16 +100,6 @@ class Rule(Spec):
         if value is not None and value not in SHAPES:
             raise ValueError(f"is none of {', '.join(SHAPES)}")
         return value
-
-    @field_validator("zone")
-    @classmethod
-    def _is_zone(cls, value: str | None) -> str | None:
-        return None if value is None else check_zone(value)
-
-    @field_validator("created_at", mode="before")
-    @classmethod
-    def _is_time(cls, value: object) -> str | None:
-        return _time(value)
 
     @model_validator(mode="after")
     def _captures_are_there(self) -> Self:
@@ -144,21 +145,11 @@ class RuleSet(Spec):
     origin: str = Field("legacy", pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$", description="What the source is called.")
     tenant: str | None = Field(None, description="The tenant, where a rule names none.")
     target: str | None = Field(None, description="The target collection, where a rule names none.")
-    zone: str | None = Field(None, description="Time zone of times without an offset, where a rule names none.")
-    created_at: str | None = Field(None, description="When points were made that say no time.")
+    zone: Zone | None = Field(None, description="Time zone of times without an offset, where a rule names none.")
+    created_at: CreatedAt = Field(None, description="When points were made that say no time.")
     embedding_model: str | None = Field(None, description="What made the vectors.")
     builtin: bool = Field(True, description="Whether the specification's table comes after the rules.")
     rules: tuple[Rule, ...] = Field((), description="The first that matches decides.")
-
-    @field_validator("zone")
-    @classmethod
-    def _is_zone(cls, value: str | None) -> str | None:
-        return None if value is None else check_zone(value)
-
-    @field_validator("created_at", mode="before")
-    @classmethod
-    def _is_time(cls, value: object) -> str | None:
-        return _time(value)
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -204,13 +195,6 @@ class RuleSet(Spec):
                 acl=None if rule.acl is None else rule.acl.model_dump(exclude_none=True),
             )
         return None
-
-
-def _time(value: object) -> str | None:
-    """A declared time in UTC; YAML makes a date of what is written without quotes."""
-    if isinstance(value, date):
-        value = value.isoformat()
-    return None if value is None else to_utc("created_at", value)
 
 
 def _fill(template: str | None, captured: Mapping[str, str | None]) -> str | None:
