@@ -25,6 +25,10 @@ OLDEST_SERVER = (1, 16)
 ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 0.25
 POLL_SECONDS = 0.25
+IDLE_SECONDS = 5.0
+# A kubelet need not hand on that the pod closed its end: a request on such a connection waits in vain for its answer.
+# No pod is stopped and started again in so short a time, and requests that follow each other still share connections.
+IDLE_SECONDS_FORWARDED = 1.0
 _BUSY = (429, 502, 503)
 
 
@@ -67,7 +71,11 @@ class Rest:
             # By a port-forward the certificate is still checked against the host of the url.
             transport=httpx.AsyncHTTPTransport(
                 verify=tls_context(tls_ca) if tls_ca else True,
-                limits=httpx.Limits(max_connections=16, max_keepalive_connections=16),
+                limits=httpx.Limits(
+                    max_connections=16,
+                    max_keepalive_connections=16,
+                    keepalive_expiry=IDLE_SECONDS_FORWARDED if forward else IDLE_SECONDS,
+                ),
                 trust_env=False,
                 uds=str(forward.socket) if forward else None,
             ),

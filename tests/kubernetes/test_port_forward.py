@@ -20,7 +20,7 @@ import yaml
 
 from infra.provider.errors import ProviderError
 from infra.provider.port_forward import FOLDER_PREFIX, KubernetesService, PortForward
-from infra.provider.rest import Rest
+from infra.provider.rest import IDLE_SECONDS_FORWARDED, Rest
 from infra.resources import Collection, PayloadIndex, Provider
 from tests.conftest import Endpoint
 from tests.support.certificates import Authority
@@ -111,8 +111,10 @@ def test_requests_reach_the_pod_and_a_connection_that_was_dropped_is_made_anew(
         await rest.create_collection("cm_a_4_v1", body)
         # More at once than there are connections, each of which is a port-forward of its own.
         found = await asyncio.gather(*(rest.count("cm_a_4_v1") for _ in range(4)), rest.aliases())
-        await asyncio.to_thread(endpoint.stop)  # every connection is closed at the far end
-        endpoint.restart()
+        # Every connection is closed at the far end, which kwok keeps to itself: they must not be used again.
+        await asyncio.to_thread(endpoint.stop)
+        await asyncio.to_thread(endpoint.restart)
+        await asyncio.sleep(IDLE_SECONDS_FORWARDED)
         return [*found, (await rest.collection("cm_a_4_v1")) is not None]
 
     with kubernetes.forward(namespace, "qdrant-0", {6333: address(endpoint)}):
