@@ -26,8 +26,8 @@ ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 0.25
 POLL_SECONDS = 0.25
 IDLE_SECONDS = 5.0
-# A kubelet need not hand on that the pod closed its end: a request on such a connection waits in vain for its answer.
-# No pod is stopped and started again in so short a time, and requests that follow each other still share connections.
+# A kubelet need not hand on that the pod closed its end: a request on such a connection waits in vain for its
+# answer. No pod is stopped and started again in so short a time, and requests in a row still share connections.
 IDLE_SECONDS_FORWARDED = 1.0
 _BUSY = (429, 502, 503)
 
