@@ -18,19 +18,11 @@ from prometheus_client.utils import floatToGoString
 
 from comemory.audit import countable_reasons
 from ops import metrics
-from ops.metrics import METRICS, NO_TENANT, OTHER_TENANTS, Metric
+from ops.folding import Folding, Largest
+from ops.metrics import METRICS, Metric
 from ops.report import Row
 from ops.results import DeletedKey, Found, JobState, Results
-from ops.snapshot import (
-    LabelValues,
-    Sample,
-    Snapshot,
-    SnapshotStore,
-    fold,
-    largest_tenants,
-    scope_label,
-    tenant_label,
-)
+from ops.snapshot import LabelValues, Sample, Snapshot, SnapshotStore, fold, scope_label, tenant_label
 
 Texts = tuple[bytes, bytes]
 """The same series in Prometheus' own format and in OpenMetrics."""
@@ -56,9 +48,8 @@ class Exposition(Collector):
     ) -> None:
         self._store = store
         self._results = results
-        self._max_tenants = max_tenants
+        self._folding = Folding(max_tenants)
         self._lease_held = lease_held
-        self._named: set[str] = set()
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Hashable, Texts]] = {}
         self._ahead: tuple[Snapshot, Texts] | None = None
@@ -92,7 +83,7 @@ class Exposition(Collector):
 
     def _write_ahead(self, snapshot: Snapshot) -> None:
         """Write the text of a snapshot before it is shown, so that no scrape waits for it."""
-        texts = _texts(_census(snapshot, self._max_tenants))
+        texts = _texts(_census(snapshot, self._folding.largest(snapshot)))
         with self._lock:
             self._ahead = (snapshot, texts)
 
@@ -100,53 +91,36 @@ class Exposition(Collector):
 
     def _parts(self) -> Iterator[tuple[str, Hashable, Callable[[], list[Sample]]]]:
         snapshot, jobs, deleted = self._store.current, self._results.jobs(), self._results.deleted()
+        largest = self._folding.largest(snapshot)
         found = {name: state.found for name, state in jobs.items() if state.found is not None}
-        yield "census", snapshot, lambda: _census(snapshot, self._max_tenants)
-        key = (tuple(found.items()), tuple(deleted.items()))
-        yield "found", key, lambda: self._found(found, deleted)
+        yield "census", snapshot, lambda: _census(snapshot, largest)
+        key = (largest.tenants, tuple(found.items()), tuple(deleted.items()))
+        yield "found", key, lambda: self._found(largest, found, deleted)
         live = _jobs(jobs)
         daemon = [self._build, Sample(metrics.LEASE_HELD, (), float(self._lease_held()))]
         yield "live", (*live, *daemon), lambda: [*live, *daemon]
 
-    def _found(self, found: dict[str, Found], deleted: dict[DeletedKey, int]) -> list[Sample]:
+    def _found(self, largest: Largest, found: dict[str, Found], deleted: dict[DeletedKey, int]) -> list[Sample]:
+        invalid = _invalid(found.get("audit"), found.get("audit-deep"))
+        copies = found["dedup"].rows if "dedup" in found else ()
+        met = [tenant for *_, tenant, _ in sorted(deleted)] + [row.tenant for row in (*invalid, *copies)]
+        named = self._folding.named(largest, met)
         samples = [
-            Sample(metrics.DELETED_POINTS, (job, collection, self._named_tenant(tenant), scope_label(scope)), count)
-            for (job, collection, tenant, scope), count in sorted(deleted.items())
+            Sample(metrics.INVALID_POINTS, (r.collection, tenant_label(r.tenant), r.reason), r.count)
+            for r in invalid
         ]
         samples += [
-            Sample(metrics.INVALID_POINTS, (r.collection, self._named_tenant(r.tenant), r.reason), r.count)
-            for r in _invalid(found.get("audit"), found.get("audit-deep"))
+            Sample(metrics.DUPLICATE_POINTS, (r.collection, tenant_label(r.tenant), scope_label(r.scope)), r.count)
+            for r in copies
         ]
-        if (dedup := found.get("dedup")) is not None:
-            samples += [
-                Sample(
-                    metrics.DUPLICATE_POINTS,
-                    (r.collection, self._named_tenant(r.tenant), scope_label(r.scope)),
-                    r.count,
-                )
-                for r in dedup.rows
-            ]
-        return fold(samples, frozenset(self._named))
-
-    def _named_tenant(self, tenant: str) -> str:
-        """A tenant's label; whoever comes first keeps a name, since a counter must never move to another series."""
-        label = tenant_label(tenant)
-        if label in self._named or label in (NO_TENANT, OTHER_TENANTS):
-            return label
-        if len(self._named) >= self._max_tenants:
-            return OTHER_TENANTS
-        self._named.add(label)
-        return label
+        return [*self._folding.deleted(deleted, named), *fold(samples, named)]
 
 
-def _census(snapshot: Snapshot, max_tenants: int) -> list[Sample]:
-    samples = snapshot.samples()
-    every = largest_tenants(samples, metrics.POINTS, len(samples))
-    kept = every if len(every) <= max_tenants else largest_tenants(samples, metrics.POINTS, max_tenants)
-    folded = fold(samples, kept)
+def _census(snapshot: Snapshot, largest: Largest) -> list[Sample]:
+    folded = fold(snapshot.samples(), largest.tenants)
     if snapshot.taken is not None:
         folded.append(Sample(metrics.SNAPSHOT_TIME, (), snapshot.taken.timestamp()))
-        folded.append(Sample(metrics.TENANTS_FOLDED, (), len(every) - len(kept)))
+        folded.append(Sample(metrics.TENANTS_FOLDED, (), largest.folded))
     for (collector, collection), run in snapshot.runs.items():
         labels = (collector, collection)
         folded.append(Sample(metrics.COLLECTOR_SUCCESS, labels, float(run.success)))

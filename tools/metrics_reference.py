@@ -18,9 +18,9 @@ SOURCES = {
     "jobs": (
         "From the jobs",
         "What the runs since the daemon started found and did. Of a collection that a run could not go through to "
-        "the end, what was found stays as an earlier run told it. Counters begin at 0 when the daemon starts. The "
-        f"first `census.max_tenants` tenants that appear keep series of their own until then; later ones share "
-        f"`{OTHER_TENANTS}`, so that a counter never moves from one series to another.",
+        "the end, what was found stays as an earlier run told it. Counters begin at 0 when the daemon starts. "
+        "The tenants with series of their own are those of the census, and, where it leaves places, tenants that "
+        f"it no longer finds; what was deleted of another stays in `{OTHER_TENANTS}` also when it gets a series.",
     ),
     "daemon": ("From the daemon itself", "Read at each scrape."),
 }

@@ -237,3 +237,60 @@ def test_a_scrape_while_the_next_snapshot_is_being_written_shows_the_old_one() -
     for count in (1, 2, 3):
         store.publish(snapshot([points("t_a", count)]))
     assert seen == [None, 1, 2]
+
+
+BY_TENANT = {
+    "comemory_points": (),
+    "comemory_deleted_points_total": ("ttl", "dedup"),
+    "comemory_duplicate_points": ("dedup",),
+    "comemory_invalid_points": ("audit",),
+}
+
+
+def tenants(shown: Exposition, name: str) -> set[str]:
+    return {dict(labels)["tenant_id"] for found, labels in series(shown) if found == name}
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9)),
+    st.lists(st.tuples(st.sampled_from(["ttl", "dedup", "audit"]), st.sampled_from("abcdefgh")), max_size=12),
+    st.integers(1, 8),
+)
+def test_a_tenant_is_folded_in_every_metric_or_in_none(
+    counted: dict[str, int], found: list[tuple[str, str]], most: int
+) -> None:
+    shown, results = exposition((points(tenant, n) for tenant, n in counted.items()), max_tenants=most)
+    for job, tenant in found:
+        results.start(job, NOW)
+        results.finish(report(job, Row("cm", tenant, "docs", 1, reason="x.y" if job == "audit" else "")))
+    kept = {name: {t for t in tenants(shown, name) if t != OTHER_TENANTS} for name in BY_TENANT}
+    ranked = sorted(counted, key=lambda tenant: (-counted[tenant], tenant))[:most]
+    named = set().union(*kept.values())
+    assert kept["comemory_points"] == set(ranked)
+    assert len(named) <= most
+    for name, jobs in BY_TENANT.items():
+        there = {t for job, t in found if job in jobs} if jobs else set(counted)
+        if name == "comemory_deleted_points_total":
+            assert kept[name] == there & named
+        else:  # of these the last report counts
+            assert kept[name] <= there & named
+        assert (OTHER_TENANTS in tenants(shown, name)) <= bool(there - named)
+    deletions = sum(1 for job, _ in found if job != "audit")
+    assert sum(v for (name, _), v in series(shown).items() if name == "comemory_deleted_points_total") == deletions
+
+
+def test_the_largest_of_a_new_census_take_the_places_and_no_counter_moves() -> None:
+    store, results = SnapshotStore(), Results(("ttl",))
+    shown = Exposition(store, results, max_tenants=1)
+
+    def run(*counts: tuple[str, int]) -> dict[str, float]:
+        results.start("ttl", NOW)
+        results.finish(report("ttl", *(Row("cm", tenant, "docs", n) for tenant, n in counts)))
+        return {dict(k[1])["tenant_id"]: v for k, v in series(shown).items() if k[0].startswith("comemory_deleted")}
+
+    store.publish(snapshot([points("t_a", 9), points("t_b", 1)]))
+    assert run(("t_a", 5), ("t_b", 3)) == {"t_a": 5, OTHER_TENANTS: 3}
+    store.publish(snapshot([points("t_a", 1), points("t_b", 9)]))
+    assert run(("t_a", 1), ("t_b", 2)) == {"t_b": 2, OTHER_TENANTS: 4}
+    store.publish(snapshot([points("t_a", 9), points("t_b", 1)]))
+    assert run(("t_a", 1)) == {"t_a": 6, OTHER_TENANTS: 4}
