@@ -46,15 +46,24 @@ def read_secret(value: SecretStr | None, file: Path | None, name: str) -> Secret
     Raises:
         SettingsError: the file cannot be read or is empty.
     """
-    if file is None:
-        if value is not None and not _sendable(value.get_secret_value()):
-            raise SettingsError(f"{name}: {_UNSENDABLE}")
-        return value
-    text = _content(file, f"{name}_file").decode("utf-8", errors="replace").strip()
+    if file is not None:
+        return secret_in(file, f"{name}_file")
+    if value is not None and not _sendable(value.get_secret_value()):
+        raise SettingsError(f"{name}: {_UNSENDABLE}")
+    return value
+
+
+def secret_in(file: Path, name: str) -> SecretStr:
+    """The secret that a file holds; `name` is the setting or option that named the file.
+
+    Raises:
+        SettingsError: the file cannot be read, is empty, or holds what cannot be sent.
+    """
+    text = _content(file, name).decode("utf-8", errors="replace").strip()
     if not text:
-        raise SettingsError(f"{name}_file: {file} is empty; it must hold the secret.")
+        raise SettingsError(f"{name}: {file} is empty; it must hold the secret.")
     if not _sendable(text):
-        raise SettingsError(f"{name}_file: {file}: {_UNSENDABLE}")
+        raise SettingsError(f"{name}: {file}: {_UNSENDABLE}")
     return SecretStr(text)
 
 

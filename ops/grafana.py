@@ -1,64 +1,51 @@
-"""Bringing dashboards to a Grafana by its HTTP API: find what is there, decide, apply.
+"""A Grafana by its HTTP API: looking up dashboards and folders, and saving what was decided (`ops.boards`).
 
-A dashboard of ours is known by its uid and tag. One with the uid but without the tag is somebody else's, and one
-that changes between looking and writing is being worked on: both are left alone unless overwriting is asked for.
+What answers may also be a proxy, a login page or another program: an answer is Grafana's only when it has the shape
+that Grafana gives it. One dashboard that cannot be read or saved does not keep the others from their turn.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import ssl
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 import httpx
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, ValidationError
 
+from ops.boards import Push, Stored, decide, marked
 from ops.errors import OpsError, SettingsError
+from ops.logs import MASK
 
-TAG: Final = "comemory"
-_SERVERS_OWN: Final = frozenset({"id", "version"})
-
-Action = Literal["create", "update", "unchanged", "refused"]
+_LONGEST: Final = 300
+"""Characters of a server's own words that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
-    """What is to be done with one dashboard; `why` explains a refusal, `version` is that which was looked at."""
+class NoAnswer(OpsError):
+    """The request got no answer; whether it was carried out is not known."""
 
-    board: dict[str, Any]
-    action: Action
-    why: str = ""
+
+class GrafanaError(OpsError):
+    """Grafana refused the request, or what answered is not Grafana."""
+
+
+class _Meta(BaseModel):
+    folderUid: str | None = None  # noqa: N815, as Grafana spells it
+    provisioned: bool = False
+
+
+class _Numbered(BaseModel, extra="allow"):
     version: int = 0
 
 
-def read_boards(folder: Path) -> list[dict[str, Any]]:
-    """The dashboards of a folder, by file name.
-
-    Raises:
-        SettingsError: there is none, or a file is no dashboard.
-    """
-    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-    if not files:
-        raise SettingsError(f"--from: {folder} holds no dashboards (*.json).")
-    return [_read(file) for file in files]
-
-
-def decide(board: dict[str, Any], there: dict[str, Any] | None, folder: str, *, overwrite: bool) -> Push:
-    """What to do with a dashboard, given Grafana's answer for its uid (None: it has none)."""
-    if there is None:
-        return Push(board, "create")
-    live, meta = there["dashboard"], there["meta"]
-    version = int(live.get("version", 0))
-    if TAG not in live.get("tags", []) and not overwrite:
-        return Push(board, "refused", f"a dashboard of this uid without the tag {TAG} is there", version)
-    same = {k: v for k, v in live.items() if k not in _SERVERS_OWN} == _content(board)
-    if same and meta.get("folderUid", "") == folder:
-        return Push(board, "unchanged", version=version)
-    return Push(board, "update", version=version)
+class _Dashboard(BaseModel):
+    dashboard: _Numbered
+    meta: _Meta
 
 
 class Grafana:
@@ -68,16 +55,23 @@ class Grafana:
         url: Where it is; a path before `/api` is allowed.
         token: The service account's token.
         ca: Certificate authorities to trust; None: the system's.
+
+    Raises:
+        SettingsError: address or authorities cannot be used.
     """
 
     def __init__(self, url: str, token: SecretStr, *, ca: Path | None = None, timeout: float = 30) -> None:
-        self.url = url.rstrip("/")
+        self.url = _address(url)
+        self._token = token.get_secret_value()
         try:
-            verify: ssl.SSLContext | bool = True if ca is None else ssl.create_default_context(cafile=ca)
+            verify = ssl.create_default_context(cafile=ca)
         except OSError as error:
             raise SettingsError(f"--ca-file: cannot use {ca}: {error.strerror or 'no certificates'}.") from None
-        headers = {"authorization": f"Bearer {token.get_secret_value()}"}
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, verify=verify)
+        headers = {"authorization": f"Bearer {self._token}"}
+        try:
+            self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, verify=verify)
+        except httpx.InvalidURL as error:
+            raise SettingsError(f"--url: it is no address: {error}.") from None
 
     def __enter__(self) -> Self:
         return self
@@ -86,84 +80,151 @@ class Grafana:
         self._http.close()
 
     def plan(self, boards: Iterable[dict[str, Any]], folder: str, *, overwrite: bool) -> list[Push]:
-        """What a push would do. It only reads."""
-        return [
-            decide(board, self._get(f"/api/dashboards/uid/{board['uid']}"), folder, overwrite=overwrite)
-            for board in boards
-        ]
+        """What a push would do. It only reads; a dashboard that cannot be read has failed.
+
+        Raises:
+            NoAnswer: nothing answers.
+        """
+        return [self._decided(board, folder, overwrite=overwrite) for board in boards]
+
+    def _decided(self, board: dict[str, Any], folder: str, *, overwrite: bool) -> Push:
+        try:
+            return decide(board, self._stored(board["uid"]), folder, overwrite=overwrite)
+        except GrafanaError as error:
+            return Push(board, "failed", str(error))
 
     def has_folder(self, uid: str) -> bool:
         """Whether the folder is there."""
-        return self._get(f"/api/folders/{uid}") is not None
+        answer = self._ask("GET", f"/api/folders/{uid}", None)
+        found = self._object(answer, missing=True)
+        if found is not None and found.get("uid") != uid:
+            raise self._strange(answer)
+        return found is not None
 
     def make_folder(self, uid: str, title: str) -> None:
         """Make the folder; one that appeared meanwhile will do."""
-        self._send("/api/folders", {"uid": uid, "title": title}, also=(409, 412))
+        answer = self._ask("POST", "/api/folders", {"uid": uid, "title": title})
+        if answer.status_code in (httpx.codes.CONFLICT, httpx.codes.PRECONDITION_FAILED) and self.has_folder(uid):
+            return
+        found = self._object(answer)
+        if found is None or found.get("uid") != uid:
+            raise self._strange(answer)
 
     def apply(self, pushes: Iterable[Push], folder: str, message: str, *, overwrite: bool) -> Iterator[Push]:
-        """Do what was decided, and give each as it went."""
+        """Do what was decided, and give each as it went. Once nothing answers no more is sent."""
+        silent = ""
         for push in pushes:
-            if push.action in ("unchanged", "refused"):
+            if push.action not in ("create", "update"):
                 yield push
-                continue
-            board = {**_content(push.board), "id": None, "version": push.version}
-            body = {"dashboard": board, "folderUid": folder, "message": message, "overwrite": overwrite}
-            answer = self._send("/api/dashboards/db", body, also=(412,))
-            if answer.status_code == httpx.codes.PRECONDITION_FAILED:
-                yield Push(push.board, "refused", _said(answer), push.version)
+            elif silent:
+                yield replace(push, action="failed", why="not tried, since Grafana gave no answer before")
             else:
-                yield push
+                try:
+                    yield self._saved(push, folder, message, overwrite=overwrite)
+                except NoAnswer as error:
+                    silent = str(error)
+                    yield replace(push, action="failed", why=f"{silent} It may have been written all the same.")
+                except GrafanaError as error:
+                    yield replace(push, action="failed", why=str(error))
 
-    def _get(self, path: str) -> dict[str, Any] | None:
-        answer = self._ask("GET", path, None)
-        if answer.status_code == httpx.codes.NOT_FOUND:
+    def _saved(self, push: Push, folder: str, message: str, *, overwrite: bool) -> Push:
+        board = {**marked(push.board, folder), "id": None, "version": push.version}
+        body = {"dashboard": board, "folderUid": folder, "message": message, "overwrite": overwrite}
+        answer = self._ask("POST", "/api/dashboards/db", body)
+        if answer.status_code == httpx.codes.PRECONDITION_FAILED:
+            return replace(push, action="refused", why=self._said(answer))
+        found = self._object(answer)
+        if found is None or (found.get("uid"), found.get("status")) != (push.board["uid"], "success"):
+            raise self._strange(answer)
+        return push
+
+    def _stored(self, uid: str) -> Stored | None:
+        answer = self._ask("GET", f"/api/dashboards/uid/{uid}", None)
+        found = self._object(answer, missing=True)
+        if found is None:
             return None
-        found: dict[str, Any] = self._decoded(answer)
-        return found
-
-    def _send(self, path: str, body: dict[str, Any], *, also: tuple[int, ...]) -> httpx.Response:
-        answer = self._ask("POST", path, body)
-        if answer.status_code not in also:
-            self._decoded(answer)
-        return answer
+        try:
+            read = _Dashboard.model_validate(found)
+        except ValidationError:
+            raise self._strange(answer) from None
+        return Stored(found["dashboard"], read.dashboard.version, read.meta.folderUid or "", read.meta.provisioned)
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
         try:
             return self._http.request(method, path, json=body)
-        except httpx.HTTPError as error:
-            raise OpsError(f"Grafana at {self.url} gave no answer: {type(error).__name__}: {error}.") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            said = self._clean(f"{type(error).__name__}: {error}")
+            raise NoAnswer(f"Grafana at {self.url} gave no answer: {said}.") from None
 
-    def _decoded(self, answer: httpx.Response) -> Any:
-        where = f"{answer.request.method} {answer.request.url.path}"
-        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-            raise OpsError(
-                f"Grafana at {self.url} refused {where}: {_said(answer)}. The service account needs a valid token "
-                "and the role Editor, or rights on folders and dashboards."
+    def _object(self, answer: httpx.Response, *, missing: bool = False) -> dict[str, Any] | None:
+        """The object that was answered; None for 404 where `missing` allows it, and Grafana itself says it."""
+        where = _where(answer)
+        if answer.is_redirect:
+            raise GrafanaError(
+                f"{where} at {self.url} is redirected to {self._clean(_target(answer))}; "
+                "give Grafana's own address with --url."
             )
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            raise GrafanaError(
+                f"Grafana at {self.url} refused {where}: {self._said(answer)}. The service account needs a valid "
+                "token and the role Editor, or rights on folders and dashboards."
+            )
+        found = _json(answer)
+        if answer.status_code == httpx.codes.NOT_FOUND and missing and isinstance(found, dict):
+            return None
         if answer.is_error:
-            raise OpsError(f"Grafana at {self.url} answered {where} with {answer.status_code}: {_said(answer)}.")
-        try:
-            return answer.json()
-        except ValueError:
-            raise OpsError(f"What answers {where} at {self.url} is not Grafana; check --url.") from None
+            raise GrafanaError(
+                f"Grafana at {self.url} answered {where} with {answer.status_code}: {self._said(answer)}."
+            )
+        if not isinstance(found, dict):
+            raise self._strange(answer)
+        return found
+
+    def _strange(self, answer: httpx.Response) -> GrafanaError:
+        return GrafanaError(f"What answers {_where(answer)} at {self.url} is not Grafana; check --url.")
+
+    def _said(self, answer: httpx.Response) -> str:
+        """The server's own words, which may repeat what it was sent."""
+        found = _json(answer)
+        message = found.get("message") if isinstance(found, dict) else None
+        text = self._clean(message).rstrip(".") if isinstance(message, str) else ""
+        return text or f"status {answer.status_code}"
+
+    def _clean(self, text: str) -> str:
+        """One line of it, without the token."""
+        return " ".join(text.replace(self._token, MASK).split())[:_LONGEST]
 
 
-def _content(board: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in board.items() if key not in _SERVERS_OWN}
-
-
-def _read(file: Path) -> dict[str, Any]:
+def _address(url: str) -> str:
+    """The address without a slash at its end; an error never repeats it, since it may hold a password."""
     try:
-        board = json.loads(file.read_text(encoding="utf-8"))
-        if isinstance(board, dict) and isinstance(board["uid"], str) and isinstance(board["title"], str):
-            return board
-    except (OSError, ValueError, KeyError):
-        pass
-    raise SettingsError(f"--from: {file} is no dashboard: it must be JSON with a uid and a title.")
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and url.isprintable() and not re.search(r"[\s\\]", url)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise SettingsError("--url: it must be an http:// or https:// address, such as https://grafana.example.")
+    if "@" in parts.netloc:
+        raise SettingsError("--url: it carries a user or password; give a service account's token by --token-file.")
+    if parts.query or parts.fragment:
+        raise SettingsError("--url: it carries a query or a fragment; give the address before /api alone.")
+    return url.rstrip("/")
 
 
-def _said(answer: httpx.Response) -> str:
+def _json(answer: httpx.Response) -> Any:
     try:
-        return str(answer.json()["message"]).rstrip(".")
-    except (ValueError, KeyError, TypeError):
-        return f"status {answer.status_code}"
+        return answer.json()
+    except (ValueError, RecursionError):
+        return None
+
+
+def _where(answer: httpx.Response) -> str:
+    return f"{answer.request.method} {answer.request.url.path}"
+
+
+def _target(answer: httpx.Response) -> str:
+    """Where a redirect leads, without what follows the path: it may hold a session."""
+    parts = urlsplit(answer.headers.get("location", ""))
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}" if host else parts.path or "nowhere"

@@ -1,18 +1,23 @@
 """A small Grafana over real HTTP: folders and dashboards with the rules of its API on versions, names and tokens.
 
 It draws nothing. It knows: a bearer token; a folder's uid is given once; saving needs a folder that exists; saving
-over a newer version, or a title that another dashboard of the folder has, is refused with 412 unless `overwrite`.
+over a newer version, or a title that another dashboard of the folder has, is refused with 412 unless `overwrite`;
+one that is provisioned is never saved. What it stores went through JSON as Go writes it: whole numbers have no
+point. `instead` answers in its place, as a proxy or another program would.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answer = tuple[int, dict[str, Any]]
+Instead = Callable[[str, str, dict[str, Any]], tuple[int, dict[str, str], bytes] | None]
+"""Given method, path and headers: status, headers and body; None lets Grafana answer."""
 
 
 @dataclass
@@ -24,6 +29,8 @@ class GrafanaServer:
     dashboards: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     role: str = "Editor"
+    provisioned: set[str] = field(default_factory=set)
+    instead: Instead | None = None
 
     def __enter__(self) -> GrafanaServer:
         owner = self
@@ -55,10 +62,22 @@ class GrafanaServer:
                 self.folders[body["uid"]] = body["title"]
                 return 200, body
             case "GET", ["api", "dashboards", "uid", uid]:
-                return (200, self.dashboards[uid]) if uid in self.dashboards else (404, {"message": "not found"})
+                if uid not in self.dashboards:
+                    return 404, {"message": "Dashboard not found"}
+                stored = self.dashboards[uid]
+                return 200, {**stored, "meta": {**stored["meta"], "provisioned": uid in self.provisioned}}
             case "POST", ["api", "dashboards", "db"]:
                 return self._save(body)
         return 404, {"message": "Not found"}
+
+    def edit(self, uid: str, *, folder: str | None = None, **changed: Any) -> None:
+        """What a person does in Grafana: change and save it, or move it."""
+        stored = self.dashboards[uid]
+        board = {**stored["dashboard"], **changed, "version": stored["dashboard"]["version"] + 1}
+        self.dashboards[uid] = {
+            "dashboard": {key: value for key, value in board.items() if value is not None},
+            "meta": {**stored["meta"], **({"folderUid": folder} if folder is not None else {})},
+        }
 
     def _save(self, body: dict[str, Any]) -> Answer:
         if self.role != "Editor":
@@ -67,6 +86,8 @@ class GrafanaServer:
         folder, overwrite = body["folderUid"], body["overwrite"]
         if folder not in self.folders:
             return 400, {"message": "folder not found"}
+        if board["uid"] in self.provisioned:
+            return 400, {"message": "Cannot save provisioned dashboard"}
         before = self.dashboards.get(board["uid"])
         if before is not None and not overwrite and board["version"] != before["dashboard"]["version"]:
             return 412, {"status": "version-mismatch", "message": "The dashboard has been changed by someone else"}
@@ -78,12 +99,21 @@ class GrafanaServer:
         if same and not overwrite:
             return 412, {"status": "name-exists", "message": "A dashboard with the same name already exists"}
         version = 1 if before is None else before["dashboard"]["version"] + 1
-        stored = {**board, "id": len(self.dashboards) + 1, "version": version}
+        stored = {
+            **json.loads(json.dumps(board), parse_float=_as_go),
+            "id": len(self.dashboards) + 1,
+            "version": version,
+        }
         self.dashboards[board["uid"]] = {
             "dashboard": stored,
             "meta": {"folderUid": folder, "message": body["message"]},
         }
         return 200, {"status": "success", "uid": board["uid"], "version": version}
+
+
+def _as_go(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -97,14 +127,19 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         path = self.path.removeprefix("/grafana")
         self.state.requests.append((self.command, path))
-        if self.headers.get("authorization") != f"Bearer {self.state.token}":
-            code, answer = 401, {"message": "Invalid API key"}
+        headers = {"content-type": "application/json"}
+        given = self.state.instead and self.state.instead(self.command, path, dict(self.headers))
+        if given:
+            code, more, content = given
+            headers |= more
+        elif self.headers.get("authorization") != f"Bearer {self.state.token}":
+            code, content = 401, json.dumps({"message": "Invalid API key"}).encode()
         else:
             code, answer = self.state.answer(self.command, path, json.loads(body) if body else {})
-        content = json.dumps(answer).encode()
+            content = json.dumps(answer).encode()
         self.send_response(code)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(content)))
+        for name, value in {**headers, "content-length": str(len(content))}.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 
