@@ -12,6 +12,7 @@ import typer
 
 from ops.cli import output
 from ops.cli.options import override, read_settings
+from ops.cli.progress import progress
 from ops.errors import SettingsError
 from ops.jobs import registry
 from ops.jobs.base import Selection
@@ -22,6 +23,11 @@ from ops.signals import run_interruptibly
 
 DONE, FAILED, USAGE, PARTIAL, FOUND = 0, 1, 2, 3, 4
 _CODES = {"success": DONE, "failed": FAILED, "partial": PARTIAL}
+
+
+def code_of(result: JobReport) -> int:
+    """The exit code that says how a run went."""
+    return _CODES[result.outcome]
 
 
 def execute(
@@ -49,7 +55,7 @@ def execute(
         output.print_json(result.to_json())
     else:
         output.report(result)
-    code = _CODES[result.outcome]
+    code = code_of(result)
     raise typer.Exit(FOUND if exit_code and code == DONE and result.found else code)
 
 
@@ -85,10 +91,10 @@ def _run(
     stop: threading.Event | None = None,
 ) -> JobReport:
     stop = stop or threading.Event()
-    with output.progress() as progress:
+    with progress() as shown:
         return run_interruptibly(
             lambda: registry.run(
-                registered, settings, selection=selected, dry_run=dry_run, stop=stop, progress=progress
+                registered, settings, selection=selected, dry_run=dry_run, stop=stop, progress=shown
             ),
             stop,
             lambda: output.tell("Ending after the batch under way; once more ends at once."),
@@ -110,7 +116,7 @@ def _ask(registered: Registered, settings: Settings, selected: Selection, *, as_
         output.tell("Nothing was deleted.")
         raise typer.Exit(PARTIAL)
     if found.found == 0:
-        raise typer.Exit(_CODES[found.outcome])
+        raise typer.Exit(code_of(found))
     if not typer.confirm(f"Delete these {found.found:,} points from {settings.qdrant.url}?", err=True):
         output.tell("Nothing was deleted.")
         raise typer.Exit(DONE)

@@ -1,19 +1,16 @@
-"""What the command line prints: tables and JSON on stdout, progress and problems on stderr."""
+"""What the command line prints: tables and JSON on stdout, problems on stderr."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import orjson
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ops.jobs import base
 from ops.report import JobReport
 
 WIDTH_OF_A_FILE = 200
@@ -73,35 +70,20 @@ def summary(result: JobReport) -> str:
     finished = result.finished or result.started
     parts = [f"{result.found:,} found"]
     if not result.dry_run:
-        parts.append(f"{result.handled:,} handled in {result.batches} batches")
+        parts.append(f"{result.handled:,} handled in {counted(result.batches, 'batch', 'batches')}")
     if result.skipped:
         parts.append(f"{result.skipped:,} left alone")
-    parts.append(f"{result.requests} requests, {(finished - result.started).total_seconds():.1f} s")
+    parts.append(
+        f"{counted(result.requests, 'request', 'requests')}, {(finished - result.started).total_seconds():.1f} s"
+    )
     ended = f"; ended early: {result.stopped}" if result.stopped else ""
     dry = " (dry run: nothing was changed)" if result.dry_run else ""
     return f"{result.job}: {', '.join(parts)}{ended}{dry}"
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[base.Progress], None]]:
-    """A function that shows progress on stderr when that is a terminal, and does nothing when it is not."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    bars = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    )  # fmt: skip
-    tasks: dict[tuple[str, str], Any] = {}
-
-    def show(step: base.Progress) -> None:
-        key = (step.collection, step.step)
-        if key not in tasks:
-            tasks[key] = bars.add_task(f"{step.collection} {step.step}", total=step.total)
-        bars.update(tasks[key], completed=step.done, total=step.total)
-
-    with bars:
-        yield show
+def counted(count: int, one: str, many: str) -> str:
+    """`1 batch`, `2,000 batches`."""
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def _plain(cell: str) -> str:

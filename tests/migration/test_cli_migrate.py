@@ -85,7 +85,7 @@ def test_plan_shows_run_writes_and_verify_agrees(
 
     code, out, _ = run("run", "--rules", rules, "--yes")
     assert (code, session.count(target)) == (0, 61)
-    assert "61 found, 61 handled in 1 batches" in out
+    assert "61 found, 61 handled in 1 batch" in out
     code, out, _ = run("verify", "--rules", rules)
     assert code == 0
     assert "digests of ids, payloads and vectors are equal" in out
