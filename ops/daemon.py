@@ -6,11 +6,11 @@ and the HTTP server have one each. What they share is `Results` and a few flags 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,16 @@ from ops.http import HttpServer, application
 from ops.jobs import registry
 from ops.jobs.base import Progress, utc_now
 from ops.jobs.registry import Registered
+from ops.owed import Owed
 from ops.probe import Probe
 from ops.report import JobReport
 from ops.results import JobState, Results
-from ops.schedule import Timed, Timetable
+from ops.schedule import Timed, Timetable, longest_pause
 from ops.settings import Settings
 from ops.snapshot import SnapshotStore
+from ops.status import job_json, moment
 
 PROBE_SECONDS = 5.0
-STATUS_ROWS = 100
-"""Rows of a report that `/status` shows; a census has one per tenant and scope."""
 
 
 class Daemon:
@@ -65,6 +65,7 @@ class Daemon:
         self._flags = threading.Lock()
         self._running = 0
         self._idle = threading.Condition()
+        self._owed = Owed()
         self._turns = {item.job.name: threading.Lock() for item in self._jobs}
         token = read_secret(None, settings.http.token_file, "http.token")
         self._lease = leases.make(settings.lease)
@@ -75,12 +76,16 @@ class Daemon:
             lost=self._lost,
         )
         registry.connect(settings).close()  # a secret that cannot be read is known now, not at the first run
-        self._probe = Probe(self._quick_session, every=probe_seconds, came_up=self._count_anew)
+        self._probe = Probe(self._quick_session, every=probe_seconds, came_up=self._came_up)
         self._timetable = Timetable(
             [Timed(item.key, item.when(settings), self._runner(item)) for item in self._jobs]
         )
         exposition = Exposition(
-            store, self._results, max_tenants=settings.census.max_tenants, lease_held=lambda: self._keeper.held
+            store,
+            self._results,
+            max_tenants=settings.census.max_tenants,
+            intervals=self._intervals(),
+            lease_held=lambda: self._keeper.held,
         )
         app = application(metrics=exposition.render, ready=self.not_ready, status=self.status, token=token)
         self.http = HttpServer(settings.http, app)
@@ -104,7 +109,7 @@ class Daemon:
         health = self._probe.health
         return {
             "format": 1,
-            "started": _time(self._started),
+            "started": moment(self._started),
             "lease": {"kind": self._settings.lease.kind, "held": self._keeper.held},
             "qdrant": {
                 "url": self._settings.qdrant.url,
@@ -112,8 +117,8 @@ class Daemon:
                 "version": health.version,
                 "problem": health.reason,
             },
-            "next_runs": {key: _time(moment) for key, moment in self._timetable.next_runs().items()},
-            "jobs": {name: _job_json(state) for name, state in self._results.jobs().items()},
+            "next_runs": {key: moment(due) for key, due in self._timetable.next_runs().items()},
+            "jobs": {name: job_json(state) for name, state in self._results.jobs().items()},
         }
 
     # --- life ------------------------------------------------------------------------------------------------
@@ -166,9 +171,9 @@ class Daemon:
             if self._ending:
                 return
             self._halt = threading.Event()
-        for item in self._jobs:
-            if item.when(self._settings).every is not None:
-                self._timetable.run_soon(item.key)
+        often = {item.key for item in self._jobs if item.when(self._settings).every is not None}
+        for key in sorted(often.union(self._owed.take())):
+            self._timetable.run_soon(key)
 
     def _lost(self) -> None:
         self._halt.set()
@@ -188,6 +193,7 @@ class Daemon:
         return scheduled
 
     def _take_turn(self, item: Registered) -> None:
+        self._owed.due(item.key)
         turn = self._turns[item.job.name]
         while not turn.acquire(timeout=0.1):
             if self._halt.is_set():
@@ -195,11 +201,14 @@ class Daemon:
         try:
             halt = self._halt
             if self._keeper.held and not halt.is_set():
-                self._run(item, halt)
+                self._owed.begin(item.key)
+                done = self._run(item, halt)
+                self._owed.end(item.key, done=done and not halt.is_set())
         finally:
             turn.release()
 
-    def _run(self, item: Registered, halt: threading.Event) -> None:
+    def _run(self, item: Registered, halt: threading.Event) -> bool:
+        """One run; whether it could do its work everywhere, or as far as its budget allowed."""
         log = logs.get(job=item.job.name, run=item.key)
         self._results.start(item.job.name, utc_now())
         began = time.monotonic()
@@ -216,6 +225,8 @@ class Daemon:
         else:
             self._results.finish(report)
             log_report(log, report, _since(began))
+            return not report.missed
+        return False
 
     def _failed(self, item: Registered, log: Any, began: float, message: str) -> None:
         self._results.fail(item.job.name, message)
@@ -226,8 +237,17 @@ class Daemon:
     def _has(self, key: str) -> bool:
         return any(item.key == key for item in self._jobs)
 
-    def _count_anew(self) -> None:
-        self._timetable.run_soon("census")
+    def _came_up(self) -> None:
+        for key in sorted({"census", *(self._owed.take() if self._keeper.held else ())}):
+            self._timetable.run_soon(key)
+
+    def _intervals(self) -> dict[str, float]:
+        """By job, how long it waits between two runs at most, in seconds; a job may have several schedules."""
+        found: dict[str, float] = {}
+        for item in self._jobs:
+            if (pause := longest_pause(item.when(self._settings))) is not None:
+                found[item.job.name] = min(pause.total_seconds(), found.get(item.job.name, math.inf))
+        return found
 
     def _quick_session(self) -> Any:
         timeout = min(PROBE_SECONDS, self._settings.qdrant.timeout)
@@ -263,46 +283,8 @@ def _progress_logger(log: Any) -> Callable[[Progress], None]:
     return tell
 
 
-def _job_json(state: JobState) -> dict[str, Any]:
-    report = None
-    if state.last_report is not None:
-        report = state.last_report.to_json()
-        rows, problems = report["rows"], report["problems"]
-        report |= {
-            "rows": rows[:STATUS_ROWS],
-            "rows_omitted": max(0, len(rows) - STATUS_ROWS),
-            "problems": problems[:STATUS_ROWS],
-            "details": _shortened(report["details"]),
-        }
-    return {
-        "running": state.running,
-        "started": _time(state.started),
-        "last_success": _time(state.last_success),
-        "last_duration_seconds": state.last_duration,
-        "last_error": state.last_error,
-        "outcomes": dict(state.outcomes),
-        "handled": state.handled,
-        "skipped": state.skipped,
-        "batches": state.batches,
-        "requests": state.requests,
-        "retries": state.retries,
-        "last_report": report,
-    }
-
-
-def _shortened(value: Any) -> Any:
-    """Details without what is longer than the rows: there may be one item per tenant and scope."""
-    if isinstance(value, dict):
-        return {key: _shortened(item) for key, item in list(value.items())[:STATUS_ROWS]}
-    return [_shortened(item) for item in value[:STATUS_ROWS]] if isinstance(value, list | tuple) else value
-
-
 def _ever_worked(state: JobState) -> bool:
     return state.outcomes["success"] + state.outcomes["partial"] > 0
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
 
 
 def _since(began: float) -> float:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 
 from prometheus_client import Metric as Family
 from prometheus_client.exposition import choose_encoder
@@ -35,6 +36,7 @@ class Exposition(Collector):
         store: Where the census puts its snapshots.
         results: What the jobs did.
         max_tenants: Tenants with series of their own; see `census.max_tenants` in the settings.
+        intervals: By job, how many seconds there are between two runs at most.
         lease_held: Whether this daemon is the one that works.
     """
 
@@ -44,6 +46,7 @@ class Exposition(Collector):
         results: Results,
         *,
         max_tenants: int,
+        intervals: Mapping[str, float] = MappingProxyType({}),
         lease_held: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store = store
@@ -53,7 +56,10 @@ class Exposition(Collector):
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Hashable, Texts]] = {}
         self._ahead: tuple[Snapshot, Texts] | None = None
-        self._build = Sample(metrics.BUILD_INFO, (_own_version(), platform.python_version()), 1.0)
+        self._constant = [
+            Sample(metrics.BUILD_INFO, (_own_version(), platform.python_version()), 1.0),
+            *(Sample(metrics.JOB_INTERVAL, (job,), seconds) for job, seconds in sorted(intervals.items())),
+        ]
         store.before_publishing(self._write_ahead)
 
     def collect(self) -> Iterator[Family]:
@@ -97,7 +103,7 @@ class Exposition(Collector):
         key = (largest.tenants, tuple(found.items()), tuple(deleted.items()))
         yield "found", key, lambda: self._found(largest, found, deleted)
         live = _jobs(jobs)
-        daemon = [self._build, Sample(metrics.LEASE_HELD, (), float(self._lease_held()))]
+        daemon = [*self._constant, Sample(metrics.LEASE_HELD, (), float(self._lease_held()))]
         yield "live", (*live, *daemon), lambda: [*live, *daemon]
 
     def _found(self, largest: Largest, found: dict[str, Found], deleted: dict[DeletedKey, int]) -> list[Sample]:

@@ -180,6 +180,15 @@ JOB_RETRIES: Final = Metric(
     source="jobs",
 )
 
+JOB_INTERVAL: Final = Metric(
+    "comemory_job_interval_seconds",
+    "gauge",
+    "How much time there is between two runs of the job by its schedule, at most; absent when it has none.",
+    ("job_name",),
+    "seconds",
+    source="daemon",
+)
+
 COLLECTOR_SUCCESS: Final = Metric(
     "comemory_collector_success",
     "gauge",
@@ -241,6 +250,6 @@ METRICS: Final[tuple[Metric, ...]] = (
     INVALID_POINTS, DUPLICATE_POINTS, DELETED_POINTS,
     JOB_RUNNING, JOB_LAST_SUCCESS, JOB_LAST_DURATION, JOB_PROBLEMS, JOB_RUNS, JOB_HANDLED, JOB_SKIPPED, JOB_BATCHES,
     JOB_REQUESTS, JOB_RETRIES,
-    BUILD_INFO, LEASE_HELD,
+    BUILD_INFO, LEASE_HELD, JOB_INTERVAL,
 )  # fmt: skip
 """All of them, in the order in which docs and exposition show them."""

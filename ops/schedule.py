@@ -30,6 +30,9 @@ from ops.settings import Schedule
 CLOCK_TOLERANCE = 1.0
 """Seconds by which the wall clock may differ from the steady one between two checks without being called set."""
 
+MOST_TIMES = 2000
+"""Times of a cron schedule that are looked at to tell its longest pause."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timed:
@@ -50,6 +53,28 @@ def trigger_of(schedule: Schedule) -> CronTrigger | IntervalTrigger | None:
     if schedule.every is not None:
         return IntervalTrigger(seconds=schedule.every.total_seconds(), timezone=UTC, jitter=jitter)
     return None
+
+
+def longest_pause(schedule: Schedule) -> timedelta | None:
+    """How much time there is between two runs at most, jitter included; None when the schedule names no time.
+
+    Of a cron time it is what a year shows, or its next 2,000 times where these are more often.
+    """
+    trigger = trigger_of(schedule.model_copy(update={"jitter": timedelta(0)}))
+    if trigger is None:
+        return None
+    if isinstance(trigger, IntervalTrigger):
+        return trigger.interval + schedule.jitter
+    last = trigger.get_next_fire_time(None, _now())
+    year, longest = last + timedelta(days=366), timedelta(0)
+    for _ in range(MOST_TIMES):
+        then = trigger.get_next_fire_time(last, last)
+        if then is None:
+            break
+        longest, last = max(longest, then - last), then
+        if then >= year:
+            break
+    return longest + schedule.jitter
 
 
 class Timetable:

@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 from qdrant_client import QdrantClient
+
+hypothesis.settings.register_profile("patient", deadline=None)  # a slow machine is no defect of what is tested
+hypothesis.settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVER_URL = os.environ.get("QDRANT_URL")

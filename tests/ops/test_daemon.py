@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,34 @@ def test_a_kill_leaves_nothing_that_hinders_the_next(start: Start, tmp_path: Pat
     first.process.wait()
     second = start("batches", **lease)
     until(lambda: "end 0" in second.trace())
+
+
+def test_a_nightly_run_that_was_passed_over_is_made_up_by_who_takes_over(start: Start, tmp_path: Path) -> None:
+    lease = {"COMEMORY_LEASE__KIND": "file", "COMEMORY_LEASE__PATH": str(tmp_path / "lease"),
+             "COMEMORY_LEASE__DURATION": "5"}  # fmt: skip
+    first = start("nightly", **lease)
+    until(lambda: first.trace() == ["nightly success"])
+    second = start("nightly", **lease)
+
+    def hours_to_wait() -> float:
+        then = datetime.fromisoformat(second.status()["next_runs"]["nightly"])
+        return (then - datetime.now(UTC)).total_seconds() / 3600
+
+    until(lambda: hours_to_wait() > 1)  # its time came, and went
+    assert second.trace() == []
+    first.process.kill()
+    first.process.wait()
+    until(lambda: second.trace() == ["nightly success"])
+    assert hours_to_wait() > 1
+
+
+@pytest.mark.embedded_only("stops and restarts the endpoint")
+def test_a_nightly_run_that_found_no_qdrant_is_made_up_when_it_is_back(
+    start: Start, start_endpoint: Callable[..., Any]
+) -> None:
+    endpoint = start_endpoint()
+    endpoint.stop()
+    daemon = start("nightly", COMEMORY_QDRANT__URL=endpoint.url)
+    until(lambda: daemon.trace() == ["nightly failed"])
+    endpoint.restart()
+    until(lambda: daemon.trace() == ["nightly failed", "nightly success"])

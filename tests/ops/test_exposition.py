@@ -294,3 +294,9 @@ def test_the_largest_of_a_new_census_take_the_places_and_no_counter_moves() -> N
     assert run(("t_a", 1), ("t_b", 2)) == {"t_b": 2, OTHER_TENANTS: 4}
     store.publish(snapshot([points("t_a", 9), points("t_b", 1)]))
     assert run(("t_a", 1)) == {"t_a": 6, OTHER_TENANTS: 4}
+
+
+def test_the_interval_of_a_job_is_shown_where_it_has_one() -> None:
+    shown, _ = exposition(intervals={"ttl": 3630.0})
+    assert value(shown, "comemory_job_interval_seconds", job_name="ttl") == 3630
+    assert value(shown, "comemory_job_interval_seconds", job_name="audit") is None

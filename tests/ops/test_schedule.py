@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.schedule import Timed, Timetable, trigger_of
+from ops.schedule import Timed, Timetable, longest_pause, trigger_of
 from ops.settings import Schedule
 
 HOURLY = Schedule(every=timedelta(hours=1))
@@ -142,3 +142,22 @@ def test_jitter_only_ever_delays_and_by_no_more_than_it_says(moment: datetime, j
     assert delayed is not None
     due = plain.get_next_fire_time(None, moment)
     assert due <= delayed.get_next_fire_time(None, moment) <= due + timedelta(seconds=jitter)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "pause"),
+    [
+        (Schedule(), None),
+        (Schedule(every=timedelta(minutes=15)), timedelta(minutes=15)),
+        (Schedule(every=timedelta(minutes=15), jitter=timedelta(seconds=30)), timedelta(minutes=15, seconds=30)),
+        (Schedule(cron="* * * * *"), timedelta(minutes=1)),
+        (Schedule(cron="15 4 * * *", jitter=timedelta(minutes=10)), timedelta(days=1, minutes=10)),
+        (Schedule(cron="15 4 * * *", zone="Europe/Berlin"), timedelta(days=1, hours=1)),  # winter time begins
+        (Schedule(cron="0 9-17 * * mon-fri"), timedelta(days=2, hours=16)),
+        (Schedule(cron="0 4 * * 0"), timedelta(days=7)),
+        (Schedule(cron="0 4 1 * *"), timedelta(days=31)),
+    ],
+    ids=str,
+)
+def test_the_longest_pause_of_a_schedule(schedule: Schedule, pause: timedelta | None) -> None:
+    assert longest_pause(schedule) == pause

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from ops.daemon import STATUS_ROWS, _shortened
 from ops.errors import OpsError, Refused, Unauthorized
 from ops.session import Session
+from ops.status import STATUS_ROWS, shortened
 
 
 @pytest.mark.parametrize("body", [b"<html>login</html>", b"[1,2]", b'{"result":null}', b"", b'{"status":"ok"}'])
@@ -33,7 +33,7 @@ def test_a_refusal_in_other_words(status: int, kind: type[OpsError], body: bytes
 
 def test_status_shortens_every_list_of_the_details() -> None:
     details = {"cm_text_4_v1": {"before": [{"tenant": f"t_{n}"} for n in range(5000)], "skipped": {"renewed": 1}}}
-    shown = _shortened(details)["cm_text_4_v1"]
+    shown = shortened(details)["cm_text_4_v1"]
     assert (len(shown["before"]), shown["skipped"]) == (STATUS_ROWS, {"renewed": 1})
 
 

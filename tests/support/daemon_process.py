@@ -2,7 +2,8 @@
 
 The settings come from the environment, as everywhere. Each job writes what it does to the file TRACE, a line at a
 time, so that a test sees how far it came however the process ended. `LEASE_URL` holds a Lease on the server of
-`tests.support.lease_server`, with the token in the file `LEASE_TOKEN_FILE`.
+`tests.support.lease_server`, with the token in the file `LEASE_TOKEN_FILE`. A cron time comes a second after the
+start, and then not for a day.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from ops import lease, logs
+from apscheduler.triggers.cron import CronTrigger
+
+from ops import cron, lease, logs
 from ops.daemon import Daemon
 from ops.jobs.base import Context, Progress, reporting
 from ops.jobs.registry import Registered
@@ -72,7 +76,31 @@ class Raising(Traced):
         raise RuntimeError("the content of a secret memory")
 
 
-JOBS = {"batches": (Batches, "ttl"), "stuck": (Stuck, "ttl"), "raising": (Raising, "dedup")}
+class Nightly(Traced):
+    """Asks Qdrant one thing, and is done."""
+
+    name = "audit-deep"
+
+    def run(self, context: Context) -> JobReport:
+        with reporting(self.name, context) as report:
+            report.collections = len(context.session.collections())
+        self.say(f"nightly {report.outcome}")
+        return report
+
+
+class SoonThenTomorrow(CronTrigger):  # type: ignore[misc]
+    """A cron time as the tests need it."""
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        return now + (timedelta(seconds=1) if previous is None else timedelta(days=1))
+
+
+JOBS = {
+    "batches": (Batches, "ttl", "schedule"),
+    "stuck": (Stuck, "ttl", "schedule"),
+    "raising": (Raising, "dedup", "schedule"),
+    "nightly": (Nightly, "audit", "deep_schedule"),
+}
 
 
 def main() -> None:
@@ -83,7 +111,8 @@ def main() -> None:
         api = ApiServer(url, "memory", Path(os.environ["LEASE_TOKEN_FILE"]))
         duration = settings.lease.duration.total_seconds()
         lease.make = lambda _: KubernetesLease(api, "comemory", lease.identity(), duration=duration)
-    jobs = [Registered(name, JOBS[name][0](Path(trace)), JOBS[name][1]) for name in names]
+    cron.trigger = lambda *_: SoonThenTomorrow()
+    jobs = [Registered(n, make(Path(trace)), *where) for n in names for make, *where in [JOBS[n]]]
     sys.exit(Daemon(settings, jobs, store=SnapshotStore(), probe_seconds=0.2).run(Path(ready)))
 
 
