@@ -231,9 +231,12 @@ def _memory_use(theirs: Source, settings: DashboardSettings) -> Iterator[str]:
     container = 'container="qdrant"'
     used = aggregate("max", theirs.bare(foreign.CONTAINER_MEMORY, container), *by.split(", "))
     limit = aggregate("max", theirs.bare(foreign.CONTAINER_LIMITS, container, 'resource="memory"'), *by.split(", "))
-    yield f"{used} / {limit}"
+    contained = f"{used} / {limit}"
+    yield contained
     if settings.qdrant_memory_bytes is not None:
-        yield f"{theirs.of(foreign.MEMORY_RESIDENT)} / {settings.qdrant_memory_bytes}"
+        # not a second alert about a pod that the first one watches
+        resident = f"{theirs.of(foreign.MEMORY_RESIDENT)} / {settings.qdrant_memory_bytes}"
+        yield f"({resident} unless on ({by}) {contained})"
 
 
 def _expiry(ours: Source, limits: Thresholds) -> Iterator[Alert]:

@@ -17,8 +17,8 @@ class DashboardSettings:
         qdrant_jobs: A regular expression of the scrape jobs of Qdrant. Without a prefix its metrics have names that
             others use too, such as `process_open_fds`.
         runbook_base: The address before `/<alert>.md` in `runbook_url`; by default the path in this repository.
-        qdrant_memory_bytes: How much memory each instance of Qdrant may use, where nothing exports it. On
-            Kubernetes the container's own limit is compared, and this is not needed.
+        qdrant_memory_bytes: How much memory each instance of Qdrant may use. It is compared where nothing exports
+            the container's own limit, as kube-state-metrics does.
     """
 
     qdrant_prefix: str = ""

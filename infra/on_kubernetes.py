@@ -110,19 +110,23 @@ def declare_monitoring(
     settings: MonitoringSettings,
     *,
     namespace: pulumi.Input[str],
-    cluster: QdrantCluster | None,
+    cluster: Cluster | None,
     daemon: OpsDaemon | None,
     provider: k8s.Provider,
 ) -> Monitoring:
-    """Monitors of what this stack makes, with rules and dashboards."""
+    """Monitors of what this stack makes, with rules and dashboards that know what the cluster knows of itself."""
+    if cluster is not None:
+        known = settings.qdrant.completed(cluster.metrics_prefix, cluster.memory_bytes)
+        settings = settings.model_copy(update={"qdrant": known})
+    own = cluster if isinstance(cluster, QdrantCluster) else None
     return Monitoring(
         "monitoring",
         settings,
         namespace=namespace,
-        qdrant=_cluster_target(cluster) if cluster else None,
+        qdrant=_cluster_target(own) if own else None,
         daemon=_daemon_target(daemon) if daemon else None,
         opts=pulumi.ResourceOptions(
-            providers=[provider], depends_on=[one for one in (cluster, daemon) if one is not None]
+            providers=[provider], depends_on=[one for one in (own, daemon) if one is not None]
         ),
     )
 

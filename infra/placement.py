@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from infra.components.monitoring.settings import PREFIX, MonitoringSettings
+from infra.components.qdrant_cluster.configuration import metrics_prefix
+from infra.components.qdrant_cluster.settings import QdrantClusterSettings
 from infra.replication import replication_problems
 
 if TYPE_CHECKING:
@@ -27,10 +30,26 @@ def placement_problems(settings: StackSettings, at: str, environment: Mapping[st
         yield f"{at}:cluster_stack: {at}:cluster makes a cluster in this stack; keep one of both"
     if settings.cluster_stack and url:
         yield f"{at}:endpoint.url: {settings.cluster_stack} gives the address; keep one of both"
+    if settings.monitoring and settings.cluster:
+        yield from _prefix_problems(settings.monitoring, settings.cluster, at)
     if settings.daemon:
         yield from _daemon_problems(settings, at, environment)
     if settings.cluster:
         yield from replication_problems(settings.collections, settings.cluster.replicas, f"{at}:collections")
+
+
+def _prefix_problems(monitoring: MonitoringSettings, cluster: QdrantClusterSettings, at: str) -> Iterator[str]:
+    said, given = metrics_prefix(cluster), monitoring.qdrant.prefix
+    if given is not None and given != said:
+        yield (
+            f"{at}:monitoring.qdrant.prefix: '{given}' is not what the cluster of this stack has: "
+            f"'{said}' (service.metrics_prefix in {at}:cluster.configuration); leave it out"
+        )
+    if not PREFIX.fullmatch(said):
+        yield (
+            f"{at}:cluster.configuration.service.metrics_prefix: '{said}' cannot begin the name of a metric; "
+            "use letters, digits and _"
+        )
 
 
 def _daemon_problems(settings: StackSettings, at: str, environment: Mapping[str, str]) -> Iterator[str]:

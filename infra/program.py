@@ -11,7 +11,6 @@ import pulumi_kubernetes as k8s
 from pulumi.runtime.config import CONFIG
 
 from infra.components.memory_collection import MemoryCollection
-from infra.components.qdrant_cluster.cluster import QdrantCluster
 from infra.components.qdrant_cluster.reference import ClusterReference, export_cluster
 from infra.on_kubernetes import (
     declare_cluster,
@@ -69,9 +68,8 @@ def declare_stack(settings: StackSettings) -> None:
                 after=collections,
             )
     if settings.monitoring:
-        own = cluster if isinstance(cluster, QdrantCluster) else None
         declare_monitoring(
-            settings.monitoring, namespace=namespace, cluster=own, daemon=daemon, provider=kubernetes
+            settings.monitoring, namespace=namespace, cluster=cluster, daemon=daemon, provider=kubernetes
         )
 
 

@@ -73,6 +73,7 @@ SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("daemon.key", "In place of that token.", daemon.SecretEntry),
     ("comemory:monitoring", "For Prometheus and Grafana.", monitoring.MonitoringSettings),
     ("monitoring.monitors", "What is scraped.", monitoring.MonitorsSettings),
+    ("monitoring.qdrant", "How Qdrant's own metrics are found.", monitoring.QdrantMetricsSettings),
     ("monitoring.rules", "Recorded series and alerts.", monitoring.RulesSettings),
     ("monitoring.dashboards", "For the sidecar of Grafana's chart.", monitoring.DashboardsSettings),
 )

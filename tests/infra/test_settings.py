@@ -175,6 +175,15 @@ def test_a_cluster_of_another_stack_is_named_as_plain_text() -> None:
             "keys are never in a file; use `keys`",
         ),
         ({"namespace": {"name": "Co Memory"}}, "comemory:namespace.name: "),
+        (
+            {"cluster": {}, "monitoring": {"qdrant": {"prefix": "other_"}}},
+            "comemory:monitoring.qdrant.prefix: 'other_' is not what the cluster of this stack has: ''",
+        ),
+        (
+            {"cluster": {"configuration": {"service": {"metrics_prefix": "a-"}}}, "monitoring": {}},
+            "comemory:cluster.configuration.service.metrics_prefix: 'a-' cannot begin the name of a metric",
+        ),
+        ({"monitoring": {"qdrant": {"jobs": "("}}}, "comemory:monitoring.qdrant.jobs: is no regular expression"),
     ],
 )
 def test_what_is_wrong_with_a_cluster_is_named_by_its_key(values: dict[str, object], said: str) -> None:

@@ -49,7 +49,8 @@ def test_monitors_rules_and_dashboards_are_made_and_each_can_be_off(
 ) -> None:
     operator = f"/apis/monitoring.coreos.com/v1/namespaces/{namespace}"
     maps = f"/api/v1/namespaces/{namespace}/configmaps?labelSelector=grafana_dashboard%3D1"
-    deployed = stack(declared(namespace, rules={"labels": {"release": "prometheus"}}))
+    own = {"prefix": "vec_", "jobs": "vectors", "memory": "2Gi"}
+    deployed = stack(declared(namespace, rules={"labels": {"release": "prometheus"}}, qdrant=own))
     deployed.up()
     (pods,) = kubernetes.items(f"{operator}/podmonitors")
     assert pods["spec"]["podMetricsEndpoints"][0]["scheme"] == "https"
@@ -59,7 +60,10 @@ def test_monitors_rules_and_dashboards_are_made_and_each_can_be_off(
     (rules,) = kubernetes.items(f"{operator}/prometheusrules")
     assert rules["metadata"]["labels"]["release"] == "prometheus"
     assert [rule for group in rules["spec"]["groups"] for rule in group["rules"] if "alert" in rule]
+    text = json.dumps(rules["spec"])
+    assert "vec_memory_resident_bytes" in text and 'job=~\\"vectors\\"' in text and str(2 * 1024**3) in text
     boards = kubernetes.items(maps)
+    assert any("vec_app_info" in text for one in boards for text in one["data"].values())
     assert len(boards) >= 4
     assert all(json.loads(text)["panels"] for one in boards for text in one["data"].values())
     assert {one["metadata"]["annotations"]["grafana_folder"] for one in boards} == {"Co-Memory"}

@@ -68,7 +68,10 @@ def test_one_up_from_nothing_ends_with_cluster_collections_daemon_and_monitoring
     whole = stack(
         declared(
             namespace={"name": place},
-            cluster={"storage": {"when_destroyed": "delete"}},
+            cluster={
+                "storage": {"when_destroyed": "delete"},
+                "configuration": {"service": {"metrics_prefix": "vec_"}},
+            },
             collections=[COLLECTION],
             daemon=DAEMON,
             monitoring={},
@@ -93,6 +96,11 @@ def test_one_up_from_nothing_ends_with_cluster_collections_daemon_and_monitoring
         monitors = f"/apis/monitoring.coreos.com/v1/namespaces/{place}"
         assert len(kubernetes.items(f"{monitors}/podmonitors")) == 1
         assert len(kubernetes.items(f"{monitors}/servicemonitors")) == 1
+        (rules,) = kubernetes.items(f"{monitors}/prometheusrules")
+        text = json.dumps(rules["spec"])
+        assert f'vec_memory_resident_bytes{{job=~".*qdrant.*"}} / {2 * 1024**3} '.replace('"', '\\"') in text, (
+            "what the cluster knows of itself reaches the rules"
+        )
         assert set(whole.preview()) - {"read"} == {"same"}
         whole.destroy()
     kubernetes.until("the pods are gone", lambda: not kubernetes.items(f"/api/v1/namespaces/{place}/pods"))
@@ -121,6 +129,8 @@ def test_cluster_and_collections_may_be_two_stacks(
         made = second.up(color="never", program=declared(cluster_stack=there, collections=[COLLECTION]))
         assert made.outputs["collections"].value == ["cm_text_4_v1"]
         assert made.outputs["url"].value == cluster.outputs["url"]
+        assert cluster.outputs["cluster"]["memory_bytes"] == 2 * 1024**3
+        assert cluster.outputs["cluster"]["metrics_prefix"] == ""
         key = cluster.outputs["api_key"]
         assert isinstance(key, str) and key not in made.stdout
         second.destroy(color="never")

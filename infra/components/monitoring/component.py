@@ -57,7 +57,8 @@ class Monitoring(pulumi.ComponentResource):
             self._custom(
                 "rules", "PrometheusRule", namespace, settings.rules.labels, {"groups": rule_groups(settings)}
             )
-        self.dashboards = tuple(self._dashboard(file) for file in _boards()) if settings.dashboards.enabled else ()
+        made = boards(settings.installed()) if settings.dashboards.enabled else {}
+        self.dashboards = tuple(self._dashboard(file, text) for file, text in made.items())
         self.register_outputs({"dashboards": list(self.dashboards)})
 
     def _monitor(self, what: str, kind: str, namespace: pulumi.Input[str], spec: dict[str, Any]) -> None:
@@ -92,9 +93,10 @@ class Monitoring(pulumi.ComponentResource):
             "app.kubernetes.io/managed-by": "pulumi",
         }
 
-    def _dashboard(self, file: Path) -> str:
+    def _dashboard(self, file: str, text: str) -> str:
         wanted = self._settings.dashboards
-        made = f"{self._settings.name}-{file.stem.removeprefix('comemory-')}-dashboard"
+        stem = file.removesuffix(".json")
+        made = f"{self._settings.name}-{stem.removeprefix('comemory-')}-dashboard"
         metadata: dict[str, Any] = {
             "name": made,
             "namespace": wanted.namespace or self._namespace,
@@ -103,14 +105,10 @@ class Monitoring(pulumi.ComponentResource):
         if wanted.folder is not None:
             metadata["annotations"] = {wanted.folder_annotation: wanted.folder}
         k8s.core.v1.ConfigMap(
-            f"{self._name}-{file.stem}",
+            f"{self._name}-{stem}",
             metadata=metadata,
             # Its spaces are for people; a ConfigMap has a limit.
-            data={
-                file.name: json.dumps(
-                    json.loads(file.read_text(encoding="utf-8")), ensure_ascii=False, separators=(",", ":")
-                )
-            },
+            data={file: json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))},
             opts=self._below,
         )
         return made
@@ -118,9 +116,16 @@ class Monitoring(pulumi.ComponentResource):
 
 def rule_groups(settings: MonitoringSettings) -> list[dict[str, Any]]:
     """The groups of rules, with what this installation sets."""
-    installed = DashboardSettings(runbook_base=settings.rules.runbooks)
+    installed = settings.installed()
     return [*rules.groups(installed), *(alerts.groups(installed) if settings.rules.alerts else ())]
 
 
-def _boards() -> list[Path]:
-    return sorted(GENERATED.glob("*.json"))
+def boards(installed: DashboardSettings) -> dict[str, str]:
+    """The dashboards by file name: the committed ones, or others where Qdrant's metrics are found otherwise."""
+    usual = DashboardSettings()
+    if (installed.qdrant_prefix, installed.qdrant_jobs) == (usual.qdrant_prefix, usual.qdrant_jobs):
+        return {file.name: file.read_text(encoding="utf-8") for file in sorted(GENERATED.glob("*.json"))}
+    # Grafana's library takes long to import, and most installations have no use for it.
+    from dashboards.build import texts  # noqa: PLC0415
+
+    return {name: text for name, text in sorted(texts(installed).items()) if name.endswith(".json")}

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from comemory.specs import Spec
+from dashboards.settings import DashboardSettings
 from infra.components.qdrant_cluster.settings import Name, Text
+from infra.quantity import Quantity, amount
 
+
+def _jobs(expression: str) -> str:
+    """It stands in quotes in every rule and dashboard."""
+    if re.search(r'["\\\n]', expression):
+        raise ValueError('cannot hold " or a backslash; write [.] for a point')
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    return expression
+
+
+PREFIX = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)?")
+"""What can stand before the name of a metric."""
+Jobs = Annotated[Text, AfterValidator(_jobs)]
 Seconds = Annotated[str, StringConstraints(pattern=r"^\d+(ms|s|m|h)$")]
 
 
@@ -51,6 +69,32 @@ class DashboardsSettings(Spec):
     )
 
 
+class QdrantMetricsSettings(Spec):
+    """How rules and dashboards find Qdrant's own metrics."""
+
+    prefix: str | None = Field(
+        None,
+        pattern=f"^{PREFIX.pattern}$",
+        description="What Qdrant puts before its metrics (`service.metrics_prefix`). Default: what the cluster's "
+        "configuration says, else nothing.",
+    )
+    jobs: Jobs = Field(
+        DashboardSettings().qdrant_jobs,
+        description="Regular expression of the whole name of Qdrant's scrape jobs, as its metrics have names that "
+        "others use too. The monitor made here is `<namespace>/<name>-qdrant`.",
+    )
+    memory: Quantity | None = Field(
+        None,
+        description="Memory that each Qdrant may use, such as 2Gi; an alert compares it where kube-state-metrics "
+        "does not tell the container's limit. Default: `resources.memory` of the cluster, else none.",
+    )
+
+    def completed(self, prefix: str, memory_bytes: int | None) -> Self:
+        """The same, with what the cluster knows where nothing is given."""
+        known = {"prefix": prefix, "memory": None if memory_bytes is None else str(memory_bytes)}
+        return self.model_copy(update={key: one for key, one in known.items() if getattr(self, key) is None})
+
+
 class MonitoringSettings(Spec):
     """Monitoring of the cluster and the daemon."""
 
@@ -61,5 +105,16 @@ class MonitoringSettings(Spec):
         None, description="Value of the label `cluster`, where one Prometheus sees several installations."
     )
     monitors: MonitorsSettings = Field(MonitorsSettings(), description="What is scraped.")
+    qdrant: QdrantMetricsSettings = Field(QdrantMetricsSettings(), description="How Qdrant's metrics are found.")
     rules: RulesSettings = Field(RulesSettings(), description="Recorded series and alerts.")
     dashboards: DashboardsSettings = Field(DashboardsSettings(), description="Dashboards.")
+
+    def installed(self) -> DashboardSettings:
+        """It, as rules and dashboards are made with it."""
+        qdrant = self.qdrant
+        return DashboardSettings(
+            qdrant_prefix=qdrant.prefix or "",
+            qdrant_jobs=qdrant.jobs,
+            runbook_base=self.rules.runbooks,
+            qdrant_memory_bytes=None if qdrant.memory is None else int(amount(qdrant.memory)),
+        )

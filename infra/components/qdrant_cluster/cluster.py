@@ -11,11 +11,12 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from infra.components.qdrant_cluster import certificates, network, storage
-from infra.components.qdrant_cluster.configuration import HTTP_PORT, config_map_data
+from infra.components.qdrant_cluster.configuration import HTTP_PORT, config_map_data, metrics_prefix
 from infra.components.qdrant_cluster.labels import labels, selector
 from infra.components.qdrant_cluster.scheduling import disruption_budget
 from infra.components.qdrant_cluster.settings import QdrantClusterSettings
 from infra.components.qdrant_cluster.workload import stateful_set
+from infra.quantity import amount
 from infra.resources import ApiKey, ClusterGuard, Rollout
 
 PATCH_FORCE = {"pulumi.com/patchForce": "true"}
@@ -65,6 +66,10 @@ class QdrantCluster(pulumi.ComponentResource):
     pod_labels: Mapping[str, str]
     """Labels that select the pods."""
     replicas: int
+    metrics_prefix: str
+    """What Qdrant puts before the names of its metrics."""
+    memory_bytes: int | None
+    """Memory that a pod may not exceed."""
     ready: pulumi.Output[str]
     """Name of the cluster, known when all pods are ready and all volumes have their size."""
 
@@ -86,6 +91,8 @@ class QdrantCluster(pulumi.ComponentResource):
         self.client_labels = settings.client_labels
         self.pod_labels = selector(settings)
         self.replicas = settings.replicas
+        self.metrics_prefix = metrics_prefix(settings)
+        self.memory_bytes = int(amount(settings.resources.memory))
 
         guard = self._guard(name, access)
         self._below = pulumi.ResourceOptions(parent=self, depends_on=[guard])

@@ -59,6 +59,15 @@ def configuration(settings: QdrantClusterSettings) -> dict[str, Any]:
     return _merged(own, settings.configuration)
 
 
+def metrics_prefix(settings: QdrantClusterSettings) -> str:
+    """What Qdrant puts before the names of its metrics. It reads its keys in any case, and the environment last."""
+    for variable in reversed(settings.environment):
+        if variable.name.upper() == "QDRANT__SERVICE__METRICS_PREFIX" and variable.value is not None:
+            return variable.value
+    service = {key.lower(): one for key, one in configuration(settings).items()}["service"]
+    return str({key.lower(): one for key, one in service.items()}.get("metrics_prefix") or "")
+
+
 def start_script(settings: QdrantClusterSettings) -> str:
     """The script that starts a pod's Qdrant: the first pod founds the cluster, the others join it there.
 

@@ -26,6 +26,8 @@ def export_cluster(cluster: QdrantCluster) -> None:
             "replicas": cluster.replicas,
             "client_labels": dict(cluster.client_labels),
             "pod_labels": dict(cluster.pod_labels),
+            "metrics_prefix": cluster.metrics_prefix,
+            "memory_bytes": cluster.memory_bytes,
             "keys": {
                 "secret": cluster.keys_secret.name,
                 "api_key": cluster.keys_secret.api_key,
@@ -60,6 +62,10 @@ class ClusterReference:
         self.replicas = int(described["replicas"])
         self.client_labels: Mapping[str, str] = described["client_labels"]
         self.pod_labels: Mapping[str, str] = described["pod_labels"]
+        # A stack that was last updated before these were exported does not tell them.
+        memory = described.get("memory_bytes")
+        self.memory_bytes: int | None = None if memory is None else int(memory)
+        self.metrics_prefix: str = described.get("metrics_prefix", "")
         self.keys_secret = KeysSecret(
             pulumi.Output.from_input(keys["secret"]),
             keys["api_key"],
