@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(os.environ.get("KEYS_FOLDER", "/keys"))
-ROOT, DAEMON, PROMETHEUS, GRAFANA = 0, 10001, 65534, 472
+ROOT, QDRANT, DAEMON, PROMETHEUS, GRAFANA = 0, 1000, 10001, 65534, 472
 """The users of the images."""
 
 OWNERS = {"api-key": DAEMON, "read-only-key": PROMETHEUS, "grafana-password": GRAFANA}
@@ -23,7 +23,7 @@ def make() -> None:
         if not (FOLDER / name).exists():
             _write(name, secrets.token_urlsafe(32), owner)
     api_key, read_only = ((FOLDER / name).read_text() for name in ("api-key", "read-only-key"))
-    _write("qdrant.yaml", f"service:\n  api_key: {api_key}\n  read_only_api_key: {read_only}\n", ROOT)
+    _write("qdrant.yaml", f"service:\n  api_key: {api_key}\n  read_only_api_key: {read_only}\n", QDRANT)
 
 
 def show() -> None:

@@ -6,9 +6,11 @@ import json
 import os
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.components.qdrant_cluster.settings import ImageSettings
 from tests.support.prometheus import programs
 from tools.dashboard_stage import Stage
 
@@ -40,8 +43,49 @@ def keys(tmp_path: Path) -> Path:
 def test_images_are_pinned_and_ports_are_on_loopback(name: str) -> None:
     service = SERVICES[name]
     if service["image"] != "comemory-daemon:local":
-        assert re.fullmatch(r"docker\.io/[\w/]+:v?\d+\.\d+\.\d+", service["image"])
+        assert re.fullmatch(r"docker\.io/[\w/]+:v?\d+\.\d+\.\d+(-unprivileged)?", service["image"])
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
+def test_qdrant_is_the_one_of_the_cluster_on_kubernetes() -> None:
+    assert SERVICES["qdrant"]["image"] == ImageSettings().reference()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_no_rights_that_it_does_not_need(name: str) -> None:
+    service = SERVICES[name]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["read_only"] is True
+    further = {
+        "cap_add",
+        "user",
+        "privileged",
+        "devices",
+        "pid",
+        "ipc",
+        "userns_mode",
+        "network_mode",
+    } & service.keys()
+    if name == "keys":
+        assert set(service["cap_add"]) == {"CHOWN", "DAC_OVERRIDE"}
+        assert further == {"cap_add", "user", "network_mode"}
+        assert service["network_mode"] == "none"
+    else:
+        assert not further
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_watched_or_ends_and_waits_for_what_it_needs(name: str) -> None:
+    service = SERVICES[name]
+    stays = "restart" in service
+    assert stays == (name != "keys")
+    assert stays == bool(service.get("healthcheck", {}).get("test"))
+    for needed, how in service.get("depends_on", {}).items():
+        ends = "restart" not in SERVICES[needed]
+        assert how == {"condition": "service_completed_successfully" if ends else "service_healthy"}
+    mounts_keys = any(volume.startswith("keys:") for volume in service["volumes"])
+    assert not stays or mounts_keys == ("keys" in service["depends_on"])
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -126,6 +170,35 @@ def test_the_daemon_and_prometheus_run_with_what_compose_gives_them(
         ):
             scene.until(lambda asked=expression: scene.query(asked), 120, f"never: {expression}")
         assert not scene.firing()
+        # The addresses of their healthchecks, asked of the programs themselves.
+        for name in ("daemon", "prometheus"):
+            (asked,) = re.findall(
+                r"http://127\.0\.0\.1:\d+(/[-\w/]+)", " ".join(SERVICES[name]["healthcheck"]["test"])
+            )
+            with urllib.request.urlopen(f"{scene.urls[name].rstrip('/')}{asked}") as answer:
+                assert answer.status == 200
+
+
+@pytest.mark.embedded_only("starts an endpoint of its own, with a key")
+def test_qdrants_healthcheck_works_where_there_is_only_bash(start_endpoint: Callable[..., Any]) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not here")
+    kind, program, *arguments = SERVICES["qdrant"]["healthcheck"]["test"]
+    assert (kind, program) == ("CMD", "bash")
+
+    def healthy(port: str, path: str = "/readyz") -> bool:
+        # Two signs stand for one in a compose file.
+        command = [text.replace("$$", "$").replace("/6333", f"/{port}") for text in arguments]
+        command = [bash, *(text.replace("/readyz", path) for text in command)]
+        return subprocess.run(command, env={"PATH": ""}, check=False, capture_output=True).returncode == 0
+
+    port = start_endpoint(api_key="secret").url.rpartition(":")[2]
+    assert healthy(port)
+    assert not healthy(port, "/absent")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        assert not healthy(str(taken.getsockname()[1]))
 
 
 def test_grafana_finds_what_it_is_told() -> None:
