@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+SMALLEST_BYTES = 2**20
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
 _FACTORS = {
     "": Decimal(1),
@@ -31,5 +32,14 @@ def _positive(text: str) -> str:
     return text
 
 
+def _bytes(text: str) -> str:
+    if amount(text) < SMALLEST_BYTES or amount(text) % 1:
+        raise ValueError(f"should be an amount of at least a mebibyte, with its unit, such as 20Gi, not {text!r}")
+    return text
+
+
 Quantity = Annotated[str, AfterValidator(_positive)]
 """A text that Kubernetes reads as an amount above zero."""
+
+Size = Annotated[str, AfterValidator(_positive), AfterValidator(_bytes)]
+"""An amount of memory or storage. `2` would be two bytes, and `100m` a tenth of one, which Kubernetes takes."""

@@ -23,7 +23,8 @@ from comemory.specs import Spec
 from infra.address import key_problem, url_problem
 from infra.components.monitoring.settings import MonitoringSettings
 from infra.components.ops_daemon.settings import OpsDaemonSettings
-from infra.components.qdrant_cluster.settings import Name, QdrantClusterSettings
+from infra.components.qdrant_cluster.settings import QdrantClusterSettings
+from infra.kubernetes_values import Labels, Name
 from infra.placement import placement_problems
 
 NAMESPACE = "comemory"
@@ -116,7 +117,7 @@ class NamespaceSettings(Spec):
     pod_security: Literal["restricted", "baseline", "privileged"] = Field(
         "restricted", description="Pod Security standard that a namespace made here enforces on every pod."
     )
-    labels: dict[str, str] = Field({}, description="Further labels of a namespace made here.")
+    labels: Labels = Field({}, description="Further labels of a namespace made here.")
 
     def all_labels(self) -> dict[str, str]:
         """The labels of a namespace made here."""

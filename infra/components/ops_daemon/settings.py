@@ -8,7 +8,8 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from comemory.specs import Spec
-from infra.components.qdrant_cluster.settings import DIGEST, Name, Peer, Resources, Text, Toleration, VolumeSettings
+from infra.components.qdrant_cluster.settings import DIGEST, Peer, Resources, Text, Toleration, VolumeSettings
+from infra.kubernetes_values import Annotations, EntryKey, Labels, Name, ObjectName, Repository, Tag
 from ops.settings import (
     AuditSettings,
     CensusSettings,
@@ -21,12 +22,12 @@ from ops.settings import (
 class DaemonImageSettings(Spec):
     """The image that the repository's Dockerfile builds, in a registry of one's own."""
 
-    repository: Text = Field(description="Repository of the image, without a tag.")
-    tag: Text | None = Field(None, description="Tag. Give it, or better the digest.")
+    repository: Repository = Field(description="Repository of the image, without a tag.")
+    tag: Tag | None = Field(None, description="Tag. Give it, or better the digest.")
     digest: Annotated[str, StringConstraints(pattern=DIGEST.pattern)] | None = Field(
         None, description="`sha256:...` of the image; it goes before the tag."
     )
-    pull_secrets: tuple[Name, ...] = Field((), description="Secrets with the credentials of the registry.")
+    pull_secrets: tuple[ObjectName, ...] = Field((), description="Secrets with the credentials of the registry.")
 
     @model_validator(mode="after")
     def _pinned(self) -> Self:
@@ -51,8 +52,8 @@ class DaemonTokenSettings(Spec):
 class SecretEntry(Spec):
     """An entry of an existing Secret of the namespace."""
 
-    secret: Name = Field(description="Name of the Secret.")
-    key: Text = Field(description="Entry of the Secret.")
+    secret: ObjectName = Field(description="Name of the Secret.")
+    key: EntryKey = Field(description="Entry of the Secret.")
 
 
 class DaemonSettings(Spec):
@@ -92,7 +93,7 @@ class OpsDaemonSettings(Spec):
         description="Existing Secret with a key or token, in place of a token made here. Default: one is made.",
     )
     metrics_token: bool = Field(True, description="Ask for a (generated) bearer token at `/metrics` and `/status`.")
-    tls_secret: Name | None = Field(
+    tls_secret: ObjectName | None = Field(
         None, description="Existing Secret with `tls.crt` and `tls.key`; the daemon then serves https."
     )
     tls_authority: bool = Field(
@@ -115,11 +116,11 @@ class OpsDaemonSettings(Spec):
         "`app.kubernetes.io/name: prometheus`.",
     )
     network_policy: bool = Field(True, description="Let nobody else connect.")
-    node_selector: dict[str, str] = Field({}, description="Labels of the nodes.")
+    node_selector: Labels = Field({}, description="Labels of the nodes.")
     tolerations: tuple[Toleration, ...] = Field((), description="Taints that the pod bears.")
-    priority_class: Name | None = Field(None, description="Priority class.")
-    pod_labels: dict[str, str] = Field({}, description="Further labels of the pod.")
-    pod_annotations: dict[str, str] = Field({}, description="Further annotations; a changed one restarts the pod.")
+    priority_class: ObjectName | None = Field(None, description="Priority class.")
+    pod_labels: Labels = Field({}, description="Further labels of the pod.")
+    pod_annotations: Annotations = Field({}, description="Further annotations; a changed one restarts the pod.")
     restart: int = Field(0, ge=0, description="Raise it to restart the daemon, such as after `key` has changed.")
 
     @model_validator(mode="after")

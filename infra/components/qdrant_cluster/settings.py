@@ -12,10 +12,19 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from comemory.specs import Spec
 from infra.components.qdrant_cluster.reserved import reserved_problems, reserved_variable
-from infra.quantity import Quantity, amount
+from infra.kubernetes_values import (
+    Annotations,
+    EntryKey,
+    Host,
+    LabelKey,
+    Labels,
+    Name,
+    ObjectName,
+    Repository,
+    Tag,
+)
+from infra.quantity import Quantity, Size, amount
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)]
-"""A DNS label, as most objects of Kubernetes are named."""
 Text = Annotated[str, StringConstraints(min_length=1)]
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -23,20 +32,20 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 class ImageSettings(Spec):
     """Which Qdrant runs. Upgrade one minor version at a time; see `allow_version_jump`."""
 
-    repository: Text = Field("docker.io/qdrant/qdrant", description="Repository of the image, without a tag.")
+    repository: Repository = Field("docker.io/qdrant/qdrant", description="Repository of the image, without a tag.")
     version: str = Field(
         "1.19.1",
         pattern=r"^\d+\.\d+\.\d+$",
         description="Version of Qdrant in the image. The tag is `v<version>-unprivileged` unless `tag` is given.",
     )
-    tag: Text | None = Field(None, description="Tag, where a mirror names its images otherwise.")
+    tag: Tag | None = Field(None, description="Tag, where a mirror names its images otherwise.")
     digest: Text | None = Field(
         None, description="`sha256:...` of the image; it goes before the tag. `version` should say what it holds."
     )
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = Field(
         "IfNotPresent", description="When the node fetches it."
     )
-    pull_secrets: tuple[Name, ...] = Field((), description="Secrets with the credentials of the registry.")
+    pull_secrets: tuple[ObjectName, ...] = Field((), description="Secrets with the credentials of the registry.")
 
     @field_validator("digest")
     @classmethod
@@ -55,13 +64,13 @@ class ImageSettings(Spec):
 class KeysSettings(Spec):
     """The key with all rights and the key that only reads."""
 
-    secret: Name | None = Field(
+    secret: ObjectName | None = Field(
         None,
         description="Existing Secret of the namespace with both keys. It is only referred to: neither the state "
         "nor the configuration holds them. Default: both are generated.",
     )
-    api_key: Text = Field("api-key", description="Entry of the Secret that is the key with all rights.")
-    read_only_api_key: Text = Field("read-only-api-key", description="Entry that is the key that only reads.")
+    api_key: EntryKey = Field("api-key", description="Entry of the Secret that is the key with all rights.")
+    read_only_api_key: EntryKey = Field("read-only-api-key", description="Entry that is the key that only reads.")
     generation: int = Field(
         1, ge=1, description="Raise it to generate new keys, or to restart the pods after the Secret has changed."
     )
@@ -70,7 +79,7 @@ class KeysSettings(Spec):
 class IssuerSettings(Spec):
     """Who signs, where cert-manager runs in the cluster."""
 
-    name: Text = Field(description="Name of the Issuer.")
+    name: ObjectName = Field(description="Name of the Issuer.")
     kind: Literal["Issuer", "ClusterIssuer"] = Field("Issuer", description="Of the namespace, or of the cluster.")
     group: Text = Field("cert-manager.io", description="API group of the issuer.")
     duration: str = Field("2160h", pattern=r"^\d+h$", description="For how long a certificate is valid, in hours.")
@@ -80,7 +89,7 @@ class IssuerSettings(Spec):
 class TlsSettings(Spec):
     """Certificates: one Secret with `tls.crt`, `tls.key` and `ca.crt` for clients and peers."""
 
-    secret: Name | None = Field(None, description="Existing Secret of the namespace.")
+    secret: ObjectName | None = Field(None, description="Existing Secret of the namespace.")
     issuer: IssuerSettings | None = Field(
         None, description="Issuer of cert-manager, which then makes the Secret and renews it."
     )
@@ -89,7 +98,7 @@ class TlsSettings(Spec):
         None,
         description="The authority's certificate for clients of this stack. Default: `ca.crt` of the Secret.",
     )
-    names: tuple[Text, ...] = Field(
+    names: tuple[Host, ...] = Field(
         (), description="Further DNS names for the certificate that the issuer signs, such as that of an ingress."
     )
 
@@ -103,10 +112,10 @@ class TlsSettings(Spec):
 class VolumeSettings(Spec):
     """A volume that each pod has of its own."""
 
-    size: Quantity = Field(
+    size: Size = Field(
         "20Gi", description="Size. It can be raised at any time, if the storage class can expand; never lowered."
     )
-    storage_class: Name | None = Field(
+    storage_class: ObjectName | None = Field(
         None, description="Storage class; fixed once the cluster exists. Default: the default of Kubernetes."
     )
 
@@ -119,13 +128,13 @@ class S3Settings(Spec):
     endpoint: str | None = Field(
         None, pattern=r"^https?://[^/\s]+/?$", description="Address of an S3 other than that of AWS."
     )
-    secret: Name | None = Field(
+    secret: ObjectName | None = Field(
         None,
         description="Existing Secret with the credentials. Without it the pods' service account has to have the "
         "right; see `service_account_annotations`.",
     )
-    access_key: Text = Field("access-key", description="Entry of the Secret that is the access key.")
-    secret_key: Text = Field("secret-key", description="Entry of the Secret that is the secret key.")
+    access_key: EntryKey = Field("access-key", description="Entry of the Secret that is the access key.")
+    secret_key: EntryKey = Field("secret-key", description="Entry of the Secret that is the secret key.")
 
 
 class StorageSettings(VolumeSettings):
@@ -146,7 +155,7 @@ class Resources(Spec):
     """What a pod asks for, and what it may not exceed."""
 
     cpu: Quantity = Field("500m", description="Processors that a pod is promised.")
-    memory: Quantity = Field("2Gi", description="Memory that a pod is promised and may not exceed.")
+    memory: Size = Field("2Gi", description="Memory that a pod is promised and may not exceed.")
     cpu_limit: Quantity | None = Field(
         None, description="Processors that a pod may not exceed. Default: what the node has to spare."
     )
@@ -155,8 +164,8 @@ class Resources(Spec):
 class Peer(Spec):
     """Pods by their labels. Both given: pods with these labels in namespaces with those."""
 
-    pod_labels: dict[str, str] = Field({}, description="Labels of the pods. Empty: all pods of these namespaces.")
-    namespace_labels: dict[str, str] | None = Field(
+    pod_labels: Labels = Field({}, description="Labels of the pods. Empty: all pods of these namespaces.")
+    namespace_labels: Labels | None = Field(
         None, description="Labels of their namespaces. Empty: all namespaces. Default: the cluster's own namespace."
     )
 
@@ -171,10 +180,10 @@ class NetworkSettings(Spec):
     """Who may connect: pods with the client label, the peers, monitoring, and nobody else."""
 
     policy: bool = Field(True, description="Make a NetworkPolicy. It needs a network that enforces them.")
-    client_label: Text | None = Field(
+    client_label: LabelKey | None = Field(
         None, description='Label that a client\'s pod carries with the value "true". Default: `<name>-client`.'
     )
-    client_namespaces: dict[str, str] | None = Field(
+    client_namespaces: Labels | None = Field(
         None,
         description="Labels of further namespaces whose pods with that label are clients. Empty: all.",
     )
@@ -195,24 +204,24 @@ class ServiceSettings(Spec):
     """The service that clients use."""
 
     type: Literal["ClusterIP", "LoadBalancer", "NodePort"] = Field("ClusterIP", description="Type of the service.")
-    annotations: dict[str, str] = Field({}, description="Annotations, for example of a load balancer.")
+    annotations: Annotations = Field({}, description="Annotations, for example of a load balancer.")
 
 
 class IngressSettings(Spec):
     """A way in from outside, for REST."""
 
-    host: Text = Field(description="Host name.")
-    class_name: Text | None = Field(None, description="Class of the ingress controller.")
-    annotations: dict[str, str] = Field(
+    host: Host = Field(description="Host name.")
+    class_name: ObjectName | None = Field(None, description="Class of the ingress controller.")
+    annotations: Annotations = Field(
         {}, description="Annotations for the controller, such as that the pods speak https."
     )
-    tls_secret: Name | None = Field(None, description="Secret with the certificate of the host.")
+    tls_secret: ObjectName | None = Field(None, description="Secret with the certificate of the host.")
 
 
 class Toleration(Spec):
     """A taint of nodes that pods bear."""
 
-    key: Text | None = Field(None, description="Key of the taint. Default: every taint (operator `Exists`).")
+    key: LabelKey | None = Field(None, description="Key of the taint. Default: every taint (operator `Exists`).")
     operator: Literal["Equal", "Exists"] = Field("Equal", description="How the value is compared.")
     value: str | None = Field(None, description="Value of the taint.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
@@ -229,9 +238,9 @@ class SchedulingSettings(Spec):
     zone_spread: Literal["required", "preferred", "off"] = Field(
         "preferred", description="The same number of pods in each zone, give or take one."
     )
-    node_selector: dict[str, str] = Field({}, description="Labels of the nodes.")
+    node_selector: Labels = Field({}, description="Labels of the nodes.")
     tolerations: tuple[Toleration, ...] = Field((), description="Taints that the pods bear.")
-    priority_class: Name | None = Field(None, description="Priority class.")
+    priority_class: ObjectName | None = Field(None, description="Priority class.")
 
 
 class EnvironmentVariable(Spec):
@@ -239,8 +248,8 @@ class EnvironmentVariable(Spec):
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name of the variable.")
     value: str | None = Field(None, description="Value that is no secret.")
-    secret: Name | None = Field(None, description="Existing Secret that holds the value.")
-    key: Text | None = Field(None, description="Entry of that Secret.")
+    secret: ObjectName | None = Field(None, description="Existing Secret that holds the value.")
+    key: EntryKey | None = Field(None, description="Entry of that Secret.")
 
     @model_validator(mode="after")
     def _one_value(self) -> Self:
@@ -289,18 +298,18 @@ class QdrantClusterSettings(Spec):
     start_seconds: int = Field(
         3600, ge=60, description="Seconds that a pod may take to load its collections before it is restarted."
     )
-    pod_labels: dict[str, str] = Field({}, description="Further labels of the pods.")
-    pod_annotations: dict[str, str] = Field(
+    pod_labels: Labels = Field({}, description="Further labels of the pods.")
+    pod_annotations: Annotations = Field(
         {}, description="Further annotations of the pods; a changed one restarts them one by one."
     )
-    service_account_annotations: dict[str, str] = Field(
+    service_account_annotations: Annotations = Field(
         {}, description="Annotations of the service account, for a cloud's rights to the bucket."
     )
     listen: Literal["0.0.0.0", "::"] = Field(  # noqa: S104 - inside the pod; the network policy says who may connect
         "0.0.0.0",  # noqa: S104
         description="Address that Qdrant binds; `::` where pods have IPv6 only.",
     )
-    cluster_domain: Text = Field("cluster.local", description="DNS domain of the Kubernetes cluster.")
+    cluster_domain: Host = Field("cluster.local", description="DNS domain of the Kubernetes cluster.")
 
     @field_validator("configuration")
     @classmethod
