@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from comemory.errors import shown
 from comemory.fingerprints import fingerprint
-from comemory.identifiers import Kind
-from comemory.migration.identity import PointIds, derived_slug, derived_ulid
+from comemory.migration.identity import PointIds, derived_ulid
 from comemory.migration.record import Marker, Record, Unmappable
 from comemory.migration.rules import Assignment, Rule, RuleSet
 from comemory.migration.shapes import FLAT, SHAPES, shape_of
-from comemory.migration.shapes.base import Shape
+from comemory.migration.shapes.base import Shape, at
 from comemory.migration.times import to_utc
 from comemory.migration.vectors import VectorMap
+from comemory.migration.whose import Whose, check_tenant, partition_at
 from comemory.payload import SCHEMA_VERSION, Payload
 
 TEXT: Final = "text"
@@ -98,8 +98,13 @@ class Mapper:
         self._sound: set[tuple[tuple[str, str], ...]] = set()
         self._ids = PointIds(rules.origin, collection)
         self._source = lru_cache(maxsize=10_000)(derived_ulid)
-        self._assign = lru_cache(maxsize=10_000)(lambda partition: rules.assign(collection, partition))
-        forced = {rule.shape for rule in rules.of_collection(collection) if rule.shape is not None}
+        mine = rules.of_collection(collection)
+        fields = self._fields = tuple(dict.fromkeys(rule.partition_field for rule in mine if rule.partition_field))
+        self._assign = lru_cache(maxsize=10_000)(
+            lambda partition, *said: rules.assign(collection, partition, dict(zip(fields, said, strict=True)))
+        )
+        self._whose = Whose(rules)
+        forced = {rule.shape for rule in mine if rule.shape is not None}
         self._forced = SHAPES[forced.pop()] if len(forced) == 1 else None
 
     def map(self, point_id: int | str, payload: Mapping[str, Any] | None) -> Outcome:
@@ -112,8 +117,9 @@ class Mapper:
             record = shape.read(stored)
             if isinstance(record, Marker):
                 return LeftOut(shape.name, record.what)
-            assigned = self._assignment(record, shape)
+            assigned = self._assignment(stored, record, shape)
             rule = assigned.rule
+            check_tenant(stored, record, assigned)
             return self._mapped(point_id, record, assigned, shape)
         except Unmappable as reason:
             return Refused(reason.code, reason.detail, shape.name if shape else None, rule.name if rule else None)
@@ -129,10 +135,12 @@ class Mapper:
             raise Unmappable("shape.unknown", f"the payload has {looks}; its fields: {shown(sorted(payload), 200)}")
         return found
 
-    def _assignment(self, record: Record, shape: Shape) -> Assignment:
-        assigned = self._assign(record.partition)
+    def _assignment(self, payload: Mapping[str, Any], record: Record, shape: Shape) -> Assignment:
+        declared = [partition_at(payload, field) for field in self._fields]
+        assigned = self._assign(record.partition, *declared)
         if assigned is None:
-            raise Unmappable("rule.none", f"no rule is about partition {shown(record.partition)}")
+            said = ", ".join(map(shown, (record.partition, *declared)))
+            raise Unmappable("rule.none", f"no rule is about partition {said}")
         if assigned.rule.shape not in (None, shape.name):
             raise Unmappable(
                 "shape.other", f"the point is of shape {shape.name}, the rule of {assigned.rule.shape}"
@@ -171,10 +179,8 @@ class Mapper:
         scope = rule.scope or record.scope
         if scope is None:
             raise Unmappable("scope.unknown", f"neither rule {rule.name!r} nor the point says a scope")
-        agent = to.agent
-        if agent is None:
-            agent = _named(Kind.AGENT, "agent", record.agent, rule.agents)
-        owner = self._owner(record, to, agent)
+        agent = self._whose.agent(record, to)
+        owner = self._whose.owner(record, to, agent)
         kind = rule.source_kind or record.source_kind or _KIND_OF_SCOPE[scope]
         origin = (self.rules.origin, self.collection)
         source = ("point", point_id) if record.source is None else ("source", record.partition or "", record.source)
@@ -232,22 +238,15 @@ class Mapper:
         if len(self._sound) < _MOST_KEPT:
             self._sound.add(said)
 
-    def _owner(self, record: Record, to: Assignment, agent: str | None) -> str:
-        if to.owner is not None:
-            return to.owner
-        named = _named(Kind.USER, "user", record.user, to.rule.users) or agent or to.team
-        if named is None:
-            raise Unmappable("owner.unknown", f"neither rule {to.rule.name!r} nor the point says whose it is")
-        return named
-
     def _created(self, record: Record, to: Assignment) -> str:
         value = record.created
         if to.rule.created_field is not None:
-            value = _at(record.kept, to.rule.created_field)
+            value = at(record.kept, to.rule.created_field)
         if value is None:
             if to.created_at is None:
                 raise Unmappable(
-                    "created_at.missing", f"the point says no time; declare `created_at` in rule {to.rule.name!r}"
+                    "created_at.missing",
+                    f"the point says no time; declare `created_at` in rule {to.rule.name!r}, or for all",
                 )
             return to.created_at
         return to_utc("created_at", value, to.zone)
@@ -265,28 +264,11 @@ def _embedding(model: str | None, vectors: VectorMap | None) -> dict[str, Any] |
     return made or None
 
 
-def _named(kind: Kind, what: str, value: object, known: Mapping[str, str]) -> str | None:
-    """The identifier of whom a point names; None where it names nobody."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise Unmappable(f"{what}.malformed", f"the point's {what} is {shown(value)}; expected an id")
-    name = str(value)
-    return known.get(name) or derived_slug(kind, name)
-
-
 def _position(value: object) -> int:
     """Where in its source a chunk stands; 0 where that is not a whole number from 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _ONE_MILLION**2:
         return 0
     return int(value)
-
-
-def _at(payload: Mapping[str, Any], path: str) -> object:
-    found: object = payload
-    for step in path.split("."):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
 
 
 def shapes_to_read(found: frozenset[str], rules: RuleSet, collection: str) -> frozenset[str]:

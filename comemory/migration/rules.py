@@ -14,6 +14,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from comemory.errors import InvalidIdentifierError, shown
+from comemory.identifiers import Kind, parse_identifier
+from comemory.migration.record import Unmappable
 from comemory.migration.shapes import SHAPES
 from comemory.migration.times import check_zone, to_utc
 from comemory.payload import Acl, Scope, SourceKind, Visibility
@@ -21,13 +24,40 @@ from comemory.specs import Spec
 
 _WORD = re.compile(r"\{(\w*)\}")
 TEMPLATES: Final = ("tenant", "team", "project", "agent", "owner", "target")
+_NAMES: Final = {
+    "tenant": (Kind.TENANT,), "team": (Kind.TEAM,), "project": (Kind.PROJECT,), "agent": (Kind.AGENT,),
+    "owner": (Kind.AGENT, Kind.TEAM, Kind.USER),
+}  # fmt: skip
+
+
+def _check_name(key: str, value: str, kinds: tuple[Kind, ...], *, groups: bool = False) -> None:
+    """Refuse what gives no identifier of these kinds, whatever its groups match (that is checked for each point).
+
+    The prefix has to stand in the rule: a name that somebody gave a collection must not choose between a user and a
+    whole team.
+    """
+    for kind in kinds:
+        try:
+            parse_identifier(_WORD.sub("x", value) if groups else value, kind)
+        except InvalidIdentifierError:
+            continue
+        return
+    expected = " or ".join(f"{kind.value}_<slug>" for kind in kinds)
+    raise ValueError(
+        f"{key} is {shown(value)}; expected {expected}{', whose prefix is no group' if groups else ''}"
+    )
 
 
 def _time(value: object) -> str | None:
     """A declared time in UTC; YAML makes a date of what is written without quotes."""
     if isinstance(value, date):
         value = value.isoformat()
-    return None if value is None else to_utc("created_at", value)
+    try:
+        return None if value is None else to_utc("created_at", value)
+    except Unmappable as fault:
+        if fault.code.endswith("no_zone"):
+            raise ValueError(f"{shown(value)} names no offset; write it as 2024-09-01T00:00:00Z") from None
+        raise ValueError(fault.detail) from None
 
 
 Zone = Annotated[str, AfterValidator(check_zone)]
@@ -50,6 +80,10 @@ class Rule(Spec):
         None,
         description="Regular expression for the framework's own tenant inside the collection: Open WebUI's "
         "`tenant_id`, Dify's `group_id`, LightRAG's `workspace_id`. Null: any, also none.",
+    )
+    partition_field: str | None = Field(
+        None,
+        description="Where in the payload that tenant stands, such as `metadata.customer`; null: by the shape.",
     )
     shape: str | None = Field(None, description=f"One of {', '.join(SHAPES)}; null: found by looking.")
     target: str | None = Field(None, description="The collection that the points go to.")
@@ -79,6 +113,9 @@ class Rule(Spec):
     zone: Zone | None = Field(None, description="Time zone of times without an offset, such as Europe/Kyiv.")
     created_at: CreatedAt = Field(None, description="For points that say no time: when they were made.")
     created_field: str | None = Field(None, description="Where in the payload the time stands: `metadata.date`.")
+    user_field: str | None = Field(
+        None, description="Where in the payload the user stands whose the point is: `metadata.user_id`."
+    )
     embedding_model: str | None = Field(None, description="What made the vectors; null: what the points say.")
     vectors: Mapping[str, str | None] = Field(
         default_factory=dict,
@@ -103,7 +140,10 @@ class Rule(Spec):
 
     @model_validator(mode="after")
     def _captures_are_there(self) -> Self:
-        groups = {*re.compile(self.collections).groupindex, *re.compile(self.partitions or "").groupindex}
+        named, parted = (re.compile(pattern or "").groupindex for pattern in (self.collections, self.partitions))
+        if twice := sorted(named.keys() & parted.keys()):
+            raise ValueError(f"the group (?P<{twice[0]}>…) stands in both patterns; give one another name")
+        groups = {*named, *parted}
         for key in (*TEMPLATES, "tags"):
             values = getattr(self, key)
             for value in (values,) if isinstance(values, str) else values or ():
@@ -112,6 +152,17 @@ class Rule(Spec):
                         raise ValueError(
                             f"{key} has {{{word}}}, and no pattern of the rule has a group (?P<{word}>…)"
                         )
+        for key, kinds in _NAMES.items():
+            template = getattr(self, key)
+            if template is not None:
+                _check_name(key, template, kinds, groups=True)
+        for key, kind in (("users", Kind.USER), ("agents", Kind.AGENT)):
+            for name, value in getattr(self, key).items():
+                _check_name(f"{key}.{name}", value, (kind,))
+        if self.partition_field is not None and self.partitions is None:
+            raise ValueError("partition_field says where to look, and no `partitions` what for")
+        if self.owner is not None and self.user_field is not None:
+            raise ValueError("owner and user_field both say whose the points are; give one")
         if self.acl is not None and self.visibility != "confidential":
             raise ValueError(f"acl opens confidential points only, and visibility is {self.visibility}")
         return self
@@ -151,6 +202,13 @@ class RuleSet(Spec):
     builtin: bool = Field(True, description="Whether the specification's table comes after the rules.")
     rules: tuple[Rule, ...] = Field((), description="The first that matches decides.")
 
+    @field_validator("tenant")
+    @classmethod
+    def _is_tenant(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_identifier(value, Kind.TENANT)
+        return value
+
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
         names = [rule.name for rule in self.all()]
@@ -166,15 +224,24 @@ class RuleSet(Spec):
         """The rules that may decide about points of this collection."""
         return tuple(rule for rule in self.all() if re.fullmatch(rule.collections, collection))
 
-    def assign(self, collection: str, partition: str | None) -> Assignment | None:
-        """What the first matching rule says; None where there is none."""
+    def assign(
+        self, collection: str, partition: str | None, fields: Mapping[str, str | None] | None = None
+    ) -> Assignment | None:
+        """What the first matching rule says; None where there is none.
+
+        Args:
+            collection: its name.
+            partition: what the shape says is the framework's own tenant.
+            fields: what stands at each `partition_field` of the collection's rules.
+        """
         for rule in self.all():
             named = re.fullmatch(rule.collections, collection)
             if named is None:
                 continue
             parted = None
             if rule.partitions is not None:
-                parted = None if partition is None else re.fullmatch(rule.partitions, partition)
+                at = partition if rule.partition_field is None else (fields or {}).get(rule.partition_field)
+                parted = None if at is None else re.fullmatch(rule.partitions, at)
                 if parted is None:
                     continue
             captured = named.groupdict() | (parted.groupdict() if parted else {})

@@ -108,17 +108,26 @@ def test_nothing_of_an_old_payload_opens_the_new_one() -> None:
         ({"schema_version": "cm_payload_v1", "text": "x"}, {}, "schema_version.already"),
         (LC, {"scope": None}, "scope.unknown"),
         (LC, {"agent": None}, "owner.unknown"),
-        (LC, {"agent": "agt_Helion"}, "agent_id.malformed"),
-        (LC, {"owner": "helion"}, "owner_kind.unknown"),
         (LC, {"tags": [], "lang": "english language"}, "lang.malformed"),
         (LC, {"shape": "dify"}, "shape.other"),
         (LC, {"partitions": "x"}, "rule.none"),
-        (LC, {"collections": "c(?P<t>x)?", "tenant": "{t}"}, "tenant_id.malformed"),
         (LC, {"collections": "c(?P<t>x)?", "tenant": "t_{t}"}, "tenant_id.malformed"),
         (LC, {"collections": "c(?P<t>x)?", "target": "{t}"}, "target.unknown"),
-        (LC, {"collections": "c(?P<t>x)?", "owner": "{t}"}, "owner_kind.unknown"),
-        (LC, {"collections": "c(?P<t>x)?", "agent": "{t}"}, "owner.unknown"),
-        (LC, {"collections": "c(?P<t>x)?", "team": "{t}"}, "team_id.malformed"),
+        (LC, {"collections": "c(?P<t>x)?", "owner": "team_{t}"}, "owner_id.malformed"),
+        (LC, {"collections": "c(?P<t>x)?", "agent": "agt_{t}"}, "agent_id.malformed"),
+        (LC, {"collections": "c(?P<t>x)?", "team": "team_{t}"}, "team_id.malformed"),
+        ({**LC, "tenant_id": "acme"}, {"user_field": "metadata.source"}, "tenant.other"),
+        ({"text": "x", "user_id": "a", "meta": {"tenant_id": "t_acme"}}, {}, "tenant.other"),
+        ({"text": "x", "agent_id": "a", "tenant_id": "acme"}, {"agent": None}, "tenant.other"),
+        ({"text": "x", "user_id": "a", "tenant_id": ["t_daarion"]}, {}, "tenant.other"),
+        ({"text": "x", "tenant_id": "acme"}, {"partition_field": "tenant_id", "partitions": "beta"}, "rule.none"),
+        (
+            {"text": "x", "tenant_id": ["a"]},
+            {"partition_field": "tenant_id", "partitions": "a"},
+            "partition.malformed",
+        ),
+        (LC, {"user_field": "metadata.user_id"}, "user.missing"),
+        ({**LC, "metadata": {"user_id": ["u"]}}, {"user_field": "metadata.user_id"}, "user.malformed"),
         ({**LC, "metadata": {"creationdate": "soon"}}, {}, "created_at.malformed"),
         ({**LC, "metadata": {"creationdate": 1, "moddate": "soon"}}, {}, "updated_at.malformed"),
         ({"data": "x", "hash": "y", "user_id": ["marta"]}, {}, "user.malformed"),
@@ -138,6 +147,63 @@ def test_tenant_target_and_time_have_to_be_said() -> None:
     assert refused(bare, RuleSet(**base, tenant=TENANT, target=TARGET)) == "created_at.missing"
     naive = {"page_content": "x", "metadata": {"creationdate": "2025-01-01T00:00:00"}}
     assert refused(naive, RuleSet(**base, tenant=TENANT, target=TARGET)) == "created_at.no_zone"
+
+
+def test_users_of_two_old_tenants_with_one_id_never_become_one_reader() -> None:
+    points = [{"text": "x", "user_id": 7, "tenant_id": who} for who in ("acme", "beta")]
+    assert [refused(point) for point in points] == ["tenant.other"] * 2
+    parted = {"partition_field": "tenant_id", "partitions": "(?P<who>[a-z]+)", "tenant": "t_{who}"}
+    made = [mapped(point, **parted).payload for point in points]
+    assert [(one["tenant_id"], one["owner_id"]) for one in made] == [("t_acme", "user_7"), ("t_beta", "user_7")]
+    reader = Principal.user("t_acme", "user_7")
+    assert [can_read(one, reader) for one in made] == [True, False]
+
+
+def test_a_user_may_stand_anywhere_in_the_payload() -> None:
+    point = {**LC, "metadata": {**LC["metadata"], "user_id": "marta"}}
+    assert mapped(point).payload["owner_id"] == "agt_helion"
+    assert mapped(point, user_field="metadata.user_id").payload["owner_id"] == "user_marta"
+
+
+@LOADED
+@given(
+    names=st.dictionaries(st.sampled_from(["marta", "m-1", "7", "Marta", "user_marta"]),
+                          st.sampled_from(["user_marta", "user_7", "user_m-1", "user_user_marta"])),
+    users=st.lists(st.sampled_from(["marta", "m-1", "7", 7, "Marta", "user_marta", " marta"]), min_size=2),
+)  # fmt: skip
+def test_two_users_become_one_reader_only_where_the_rules_name_both(
+    names: dict[str, str], users: list[str | int]
+) -> None:
+    mapper = Mapper(rules(users=names), "c")
+    became: dict[str, set[str]] = {}
+    for number, user in enumerate(users):
+        outcome = mapper.map(number, {"data": "x", "hash": "y", "user_id": user})
+        if isinstance(outcome, Mapped):
+            became.setdefault(outcome.payload["owner_id"], set()).add(str(user))
+        else:
+            assert isinstance(outcome, Refused)
+            assert outcome.code == "user.ambiguous" and str(user) not in names
+    for called, all_of_them in became.items():
+        assert len(all_of_them) == 1 or all(names.get(user) == called for user in all_of_them)
+
+
+@LOADED
+@given(
+    st.text(max_size=12) | st.sampled_from(["core\n", "team_core", "x_docs", "-a", "t_other", "a b"]),
+    st.text(max_size=12) | st.sampled_from(["core\n", "public", "user-memory-7"]),
+)
+def test_no_name_that_a_group_matches_makes_an_identifier_of_another_kind(name: str, partition: str) -> None:
+    rule = {
+        "collections": "(?s:(?P<c>.*))", "partitions": "(?s:(?P<p>.*))", "tenant": "t_{p}", "team": "team_{c}",
+        "agent": "agt_{c}", "owner": "user_{p}",
+    }  # fmt: skip
+    outcome = Mapper(rules(**rule), name).map(1, {"page_content": "x", "group_id": partition, "metadata": None})
+    if isinstance(outcome, Mapped):
+        made = outcome.payload
+        assert not Payload.problems(made)
+        assert (made["tenant_id"], made["team_id"], made["owner_id"], made["owner_kind"]) == (
+            f"t_{partition}", f"team_{name}", f"user_{partition}", "user",
+        )  # fmt: skip
 
 
 def test_a_flat_point_beside_a_frameworks_is_one_with_something_missing() -> None:

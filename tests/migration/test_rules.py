@@ -84,6 +84,20 @@ def test_the_first_rule_that_matches_decides_and_comes_before_the_built_in_ones(
         ({"visibility": "open"}, "public"),
         ({"acl": {"read_team_ids": ["team_a"]}}, "acl opens confidential points only"),
         ({"visibilty": "public"}, "Extra inputs"),
+        ({"tenant": "daarion"}, "tenant is 'daarion'; expected t_<slug>"),
+        ({"tenant": "t_Daarion"}, "expected t_<slug>"),
+        ({"team": "core"}, "expected team_<slug>"),
+        ({"project": "team_core"}, "expected proj_<slug>"),
+        ({"agent": "helion"}, "expected agt_<slug>"),
+        ({"owner": "role_lead"}, "expected agt_<slug> or team_<slug> or user_<slug>"),
+        ({"collections": "(?P<who>.*)", "owner": "{who}"}, "whose prefix is no group"),
+        ({"collections": "(?P<kind>[a-z]+)_(?P<who>.*)", "owner": "{kind}_{who}"}, "whose prefix is no group"),
+        ({"users": {"marta": "team_core"}}, "users.marta is 'team_core'; expected user_<slug>"),
+        ({"users": {"marta": "user_{x}"}}, "expected user_<slug>"),
+        ({"agents": {"bot": "user_marta"}}, "agents.bot is 'user_marta'; expected agt_<slug>"),
+        ({"collections": "(?P<x>.*)", "partitions": "(?P<x>.*)"}, "stands in both patterns"),
+        ({"partition_field": "customer"}, "no `partitions`"),
+        ({"owner": "team_core", "user_field": "metadata.user"}, "give one"),
     ],
 )
 def test_a_rule_that_cannot_be_meant_is_refused(values: dict[str, Any], said: str) -> None:
@@ -104,5 +118,26 @@ def test_a_time_may_stand_in_yaml_with_and_without_quotes() -> None:
             == RuleSet(created_at=value).created_at
             == "2024-09-01T00:00:00Z"
         )
-    with pytest.raises(ValidationError, match="no_zone"):
+    with pytest.raises(ValidationError, match="names no offset; write it as"):
         Rule(**rule(created_at=date(2024, 9, 1)))
+
+
+def test_a_tenant_for_all_rules_is_checked_too() -> None:
+    with pytest.raises(ValidationError, match="does not begin with t_"):
+        RuleSet(tenant="daarion")
+
+
+def test_a_partition_may_stand_anywhere_in_the_payload() -> None:
+    rules = RuleSet(
+        builtin=False,
+        rules=[
+            rule(name="a", partition_field="metadata.customer", partitions="(?P<t>acme)", tenant="t_{t}"),
+            rule(name="b", partitions="x"),
+        ],
+    )
+    found = rules.assign("c", "x", {"metadata.customer": "acme"})
+    assert found is not None
+    assert (found.rule.name, found.tenant) == ("a", "t_acme")
+    other = rules.assign("c", "x", {"metadata.customer": "beta"})
+    assert other is not None and other.rule.name == "b"
+    assert rules.assign("c", "acme", {"metadata.customer": None}) is None

@@ -50,6 +50,14 @@ def details(payload: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def at(payload: Mapping[str, Any], path: str) -> object:
+    """What stands at a path such as `metadata.date`; None where there is nothing."""
+    found: object = payload
+    for step in path.split("."):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
 CREATED = ("created_at", "creation_date", "creationdate", "timestamp")
 UPDATED = ("updated_at", "last_modified_date", "moddate")
 POSITION = ("chunk_idx", "chunk_index", "start_index")
