@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 from qdrant_client import models
 
+from comemory.access import Principal, read_filter
 from comemory.catalog import PAYLOAD_INDEXES
-from comemory.drift import IndexMissing, IndexUnexpected, compare_indexes
+from comemory.drift import IndexMissing, IndexRebuild, compare_indexes
+from comemory.filters import filter_keys
 from comemory.live import LiveCollection
+from comemory.retention import any_expired_filter
 from ops.errors import OpsError, Unauthorized
 from ops.jobs.base import looked_after, utc_now
 from ops.session import Session
@@ -28,6 +31,14 @@ CLOCK_WARNING = 5.0
 
 CLOCK_FAILURE = 300.0
 """Seconds of difference from which points are deleted noticeably too early or too late."""
+
+ACCESS: Final = filter_keys(
+    read_filter(Principal.agent("t_any", "agt_any", team_ids=("team_any",), role_ids=("role_any",)))
+)
+"""What every query of an agent filters on, and the types of index that can answer."""
+
+COUNTED: Final = frozenset({"tenant_id", "ttl_days"})
+"""What the jobs count by; the server counts by an index only, in strict mode or not."""
 
 _NAMED_AS_OURS = re.compile(r"cm_([a-z0-9]+)_[1-9]\d*_v[1-9]\d*")
 
@@ -78,7 +89,7 @@ def examine(settings: Settings, session: Session, *, now: Callable[[], datetime]
     yield Check("collections", "ok", f"{len(names)} looked after: {', '.join(names)}")
     yield from _left_alone(settings, there)
     for name in names:
-        yield from _collection(session, name)
+        yield from _collection(settings, session, name)
 
 
 def _left_alone(settings: Settings, there: list[str]) -> Iterator[Check]:
@@ -146,26 +157,25 @@ def _write(session: Session, names: list[str]) -> Check:
     return Check("key: write", "ok", f"points of {names[0]} can be deleted")
 
 
-def _collection(session: Session, name: str) -> Iterator[Check]:
+def _collection(settings: Settings, session: Session, name: str) -> Iterator[Check]:
     try:
         live = LiveCollection.from_rest(name, session.collection(name))
     except OpsError as error:
         yield Check(name, "failed", str(error), "Mend this, then run the doctor again.")
         return
-    strict = bool((live.settings.get("strict_mode_config") or {}).get("enabled"))
-    wrong = [c for c in compare_indexes(live, PAYLOAD_INDEXES) if not isinstance(c, IndexUnexpected)]
+    strict = live.settings.get("strict_mode_config") or {}
+    wrong = [c for c in compare_indexes(live, PAYLOAD_INDEXES) if isinstance(c, IndexMissing | IndexRebuild)]
     for change in wrong:
-        missing = isinstance(change, IndexMissing)
+        broken = _broken(change, strict, settings)
         yield Check(
             f"{name}: indexes",
-            "failed" if strict and missing else "warning",
+            "failed" if broken else "warning",
             change.text.removeprefix(f"{name}: "),
-            "Run `pulumi up`, which builds it; "
-            + ("until then strict mode refuses filters on it." if strict else "until then filters on it are slow."),
+            f"Run `pulumi up`, which builds it; until then {broken or _slow(strict)}.",
         )
     if not wrong:
         yield Check(f"{name}: indexes", "ok", f"all {len(PAYLOAD_INDEXES)} payload indexes are there")
-    if strict:
+    if strict.get("enabled"):
         yield Check(f"{name}: strict mode", "ok", "on")
     else:
         yield Check(
@@ -177,3 +187,29 @@ def _collection(session: Session, name: str) -> Iterator[Check]:
             f"{name}: status", "warning", f"it is {live.status}",
             "Yellow passes by itself while the server optimizes; at red, read the server's log.",
         )  # fmt: skip
+
+
+def _broken(change: IndexMissing | IndexRebuild, strict: dict[str, Any], settings: Settings) -> str | None:
+    """What does not work at all without this index; None when nothing of ours needs it."""
+    spec = change.spec
+    there = None
+    if isinstance(change, IndexRebuild):
+        there = next((live for key, live, _ in change.differences if key == "type"), spec.type)
+    retention = filter_keys(any_expired_filter(datetime.now(UTC), (1,), exempt_tags=settings.ttl.exempt_tags))
+    reads, writes = (_refuses(strict, kind) for kind in ("retrieve", "update"))
+    if reads and there not in ACCESS.get(spec.field, {there}):
+        return "strict mode refuses every query by the access filter"
+    if spec.field in COUNTED and there != spec.type:
+        return "the server refuses to count by it, so that jobs fail"
+    if (reads or writes) and there not in retention.get(spec.field, {there}):
+        return "strict mode refuses the filter of retention, so that nothing expires"
+    return None
+
+
+def _slow(strict: dict[str, Any]) -> str:
+    return "filters on it are " + ("refused by strict mode" if _refuses(strict, "retrieve") else "slow")
+
+
+def _refuses(strict: dict[str, Any], kind: str) -> bool:
+    """Whether the server refuses filters on what has no index; it does only where it was told so."""
+    return bool(strict.get("enabled")) and strict.get(f"unindexed_filtering_{kind}") is False

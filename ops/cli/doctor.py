@@ -15,8 +15,9 @@ from ops.jobs.registry import connect
 def doctor(settings_file: SettingsFile = None, as_json: AsJson = False) -> None:
     """Check connection, version, key rights, indexes, strict mode and clock, and say what to do.
 
-    Exits with 0 when nothing failed (warnings allowed), else with 1. The key's right to write is tried by
-    deleting a point that does not exist.
+    Exits with 0 when nothing failed (warnings allowed), else with 1. A missing index is a failure where the server
+    then refuses what agents or jobs ask, and a warning where it only takes longer. The key's right to write is
+    tried by deleting a point that does not exist.
     """
     settings = read_settings(settings_file)
     with connect(settings, retry_for=min(settings.qdrant.retry_for, 3.0)) as session:

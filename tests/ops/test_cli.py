@@ -224,7 +224,9 @@ def test_doctor_says_what_to_do(run: Run, collection: str, qdrant: QdrantClient)
     assert "strict_mode_config.enabled" in checks[f"{collection}: strict mode"]["advice"]
     assert qdrant.count(collection).count == 8
     qdrant.delete_payload_index(collection, "tags", wait=True)
-    qdrant.update_collection(collection, strict_mode_config=models.StrictModeConfig(enabled=True))
+    assert run("doctor")[0] == 0, "filters on it are slow, no more"
+    refusing = models.StrictModeConfig(enabled=True, unindexed_filtering_retrieve=False)
+    qdrant.update_collection(collection, strict_mode_config=refusing)
     code, out, _ = run("doctor")
     assert code == 1
     assert "index on tags (keyword) is missing" in out
