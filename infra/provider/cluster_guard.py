@@ -31,6 +31,20 @@ FIXED = {
     "snapshots_class": "the storage class of the snapshots",
 }
 DEFAULT = "(default)"
+SETTINGS = {
+    "name": "cluster.name",
+    "namespace": "namespace.name",
+    "replicas": "cluster.replicas",
+    "version": "cluster.image.version",
+    "storage_size": "cluster.storage.size",
+    "storage_class": "cluster.storage.storage_class",
+    "snapshots_size": "cluster.storage.snapshots.size",
+    "snapshots_class": "cluster.storage.snapshots.storage_class",
+    "peer_tls": "cluster.tls.peers",
+    "allow_scale_down": "cluster.allow_scale_down",
+    "allow_version_jump": "cluster.allow_version_jump",
+}
+"""Where a person says it in a stack's file, under `comemory:`. The program makes the properties of these."""
 
 
 class ClusterGuardSpec(Spec):
@@ -65,7 +79,7 @@ class ClusterGuardHandler:
         new, old = plain_map(request.new_inputs), plain_map(request.old_inputs)
         wrong = invalid(ClusterGuardSpec, new)
         if not wrong and old:
-            wrong = [protocol.CheckFailure(key, reason) for key, reason in refusals(old, new)]
+            wrong = [protocol.CheckFailure(key, f"{_setting(key)}: {why}") for key, why in refusals(old, new)]
         return protocol.CheckResponse(inputs=request.new_inputs, failures=wrong)
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
@@ -160,7 +174,7 @@ def _pods(cluster: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Itera
             "replicas",
             f"{cluster}: {before} replicas cannot become {replicas}: the shards on {leaving} would be out of "
             "reach; move them to the other pods and remove the peers from the cluster first, then set "
-            "allow_scale_down",
+            f"{_setting('allow_scale_down')}",
         )
     # Peers with and without TLS cannot talk, and a pod that reaches no peer does not become ready.
     if before > 1 and new.get("peer_tls") is not None and bool(new["peer_tls"]) != bool(old.get("peer_tls")):
@@ -176,14 +190,20 @@ def _pods(cluster: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Itera
             yield (
                 "version",
                 f"{cluster}: Qdrant {old['version']} cannot become the older {new['version']}, which may not read "
-                "what the newer one wrote; restore a snapshot in a second cluster, or set allow_version_jump",
+                "what the newer one wrote; restore a snapshot in a second cluster, or set "
+                f"{_setting('allow_version_jump')}",
             )
         elif will[0] != was[0] or will[1] > was[1] + 1:
             yield (
                 "version",
                 f"{cluster}: Qdrant {old['version']} cannot become {new['version']} in one step; upgrade to the "
-                f"newest {was[0]}.{was[1] + 1} first, one minor version at a time, or set allow_version_jump",
+                f"newest {was[0]}.{was[1] + 1} first, one minor version at a time, or set "
+                f"{_setting('allow_version_jump')}",
             )
+
+
+def _setting(key: str) -> str:
+    return f"comemory:{SETTINGS[key]}"
 
 
 def _version(text: str) -> tuple[int, int, int]:

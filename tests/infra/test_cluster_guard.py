@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pulumi.provider.experimental import provider as protocol
 
-from infra.provider.cluster_guard import ClusterGuardHandler, refusals
+from infra.components.qdrant_cluster.settings import QdrantClusterSettings
+from infra.provider.cluster_guard import SETTINGS, ClusterGuardHandler, ClusterGuardSpec, refusals
 from infra.provider.connection import Connection
 from infra.provider.engine_log import EngineLog
 from infra.provider.errors import ProviderError
 from infra.provider.properties import UNKNOWN, to_properties
 from infra.provider.resource import Context
+from infra.settings import StackSettings
 
 URN = "urn:pulumi:test::comemory::qdrant:index:ClusterGuard::it"
 HANDLER = ClusterGuardHandler(Context(Connection(), EngineLog("unused")))
@@ -85,6 +88,32 @@ def test_a_single_pod_may_turn_encryption_on() -> None:
 def checked(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     request = protocol.CheckRequest(URN, to_properties(old), to_properties(new), b"")
     return [failure.property for failure in asyncio.run(HANDLER.check(request)).failures or ()]
+
+
+@pytest.mark.parametrize(("key", "value"), [
+    ("name", "other"), ("namespace", "other"), ("replicas", 1), ("version", "1.18.1"), ("storage_size", "1Gi"),
+    ("storage_class", "slow"), ("snapshots_size", None), ("snapshots_class", "slow"), ("peer_tls", True),
+])  # fmt: skip
+def test_a_refusal_names_the_key_that_a_person_set(key: str, value: Any) -> None:
+    request = protocol.CheckRequest(URN, to_properties(CLUSTER), to_properties(changed(**{key: value})), b"")
+    (failure,) = asyncio.run(HANDLER.check(request)).failures or ()
+    assert failure.property == key
+    named, told, _ = failure.reason.partition(": cluster qdrant: ")
+    assert told and named.startswith("comemory:")
+    model: Any = StackSettings
+    for step in named.removeprefix("comemory:").split("."):
+        model = _inner(model.model_fields[step].annotation)  # else it is no key of a stack
+    for allow in re.findall(r"\bset (\S*allow_\w+)", failure.reason):
+        assert allow.removeprefix("comemory:cluster.") in QdrantClusterSettings.model_fields
+
+
+def test_every_watched_property_is_set_by_some_key() -> None:
+    assert SETTINGS.keys() == ClusterGuardSpec.model_fields.keys() - {"kubernetes"}
+
+
+def _inner(annotation: Any) -> Any:
+    """The model in `Model | None`."""
+    return next((one for one in get_args(annotation) if one is not type(None)), annotation)
 
 
 def test_check_compares_with_what_the_cluster_was_and_validates_what_it_is_to_be() -> None:

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from comemory.specs import Spec
 from dashboards.settings import DashboardSettings
-from infra.components.qdrant_cluster.settings import Name, Text
+from infra.components.qdrant_cluster.settings import Text
+from infra.kubernetes_values import Name
 from infra.quantity import Quantity, amount
 
 
