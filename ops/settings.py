@@ -66,13 +66,16 @@ class _Job(_Section):
     )
 
 
-class _DeletingJob(_Job):
+class _Deleting(_Section):
     batch: int = Field(2000, ge=1, le=100_000, description="Points deleted by one request, at most.")
-    max_points: int | None = Field(
-        None, ge=1, description="Points deleted by one run, at most; the next run goes on. Null: no limit."
-    )
     points_per_second: float | None = Field(
         20_000, gt=0, description="Highest speed of deletion, so that readers are not starved; null: no limit."
+    )
+
+
+class _DeletingJob(_Job, _Deleting):
+    max_points: int | None = Field(
+        None, ge=1, description="Points deleted by one run, at most; the next run goes on. Null: no limit."
     )
 
 
@@ -174,6 +177,16 @@ class DedupSettings(_DeletingJob):
     )
 
 
+class TenantSettings(_Deleting):
+    """`comemory tenant erase`: removes what a tenant, or one owner in it, stored."""
+
+    log_file: Path = Field(
+        Path("~/.local/state/comemory/erasures.jsonl"),
+        description="Where each erasure is recorded, one line when it begins and one when it ends; only appended "
+        "to. Without a record nothing is erased.",
+    )
+
+
 class AuditSettings(_Job):
     """The `audit` job: counts payloads that break the schema."""
 
@@ -245,6 +258,7 @@ class Settings(BaseSettings):
     collections: CollectionsSettings = Field(default_factory=CollectionsSettings, description="Collections.")
     ttl: RetentionSettings = Field(default_factory=RetentionSettings, description="Retention.")
     dedup: DedupSettings = Field(default_factory=DedupSettings, description="Deduplication.")
+    tenant: TenantSettings = Field(default_factory=TenantSettings, description="Erasure of tenants.")
     audit: AuditSettings = Field(default_factory=AuditSettings, description="Audit.")
     census: CensusSettings = Field(default_factory=CensusSettings, description="Census.")
     http: HttpSettings = Field(default_factory=HttpSettings, description="HTTP.")

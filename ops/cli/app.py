@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from ops.cli import audit, census, collections, daemon, dashboards, dedup, doctor, migrate, plan, settings, ttl
+from ops.cli import (
+    audit,
+    census,
+    collections,
+    daemon,
+    dashboards,
+    dedup,
+    doctor,
+    migrate,
+    plan,
+    settings,
+    tenant,
+    ttl,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,5 +56,6 @@ app.command()(collections.collections)
 app.command()(doctor.doctor)
 app.command()(plan.plan)
 app.add_typer(migrate.app, name="migrate")
+app.add_typer(tenant.app, name="tenant")
 app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(settings.app, name="settings")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,19 +29,17 @@ from comemory.retention import (
     is_expired,
     unreadable_retention_filter,
 )
-from comemory.times import parse_time
 from ops import logs
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Context, Progress, collection_errors, collections_of, reporting
 from ops.jobs.limits import Limits, parts
-from ops.report import JobReport, Row, merge_rows
+from ops.jobs.members import Whose
+from ops.jobs.tally import EXAMPLES, Tally, counts_table, whose
+from ops.report import JobReport, merge_rows
 from ops.session import PointId
 
 VALUES_PER_FILTER = 25
 """Values of `ttl_days` looked for by one filter: enough to save requests, few enough for the server to plan."""
-
-EXAMPLES = 3
-"""Ids shown per row."""
 
 FIELDS = ("schema_version", "tenant_id", "scope", "created_at", "ttl_days", "tags")
 """What is read of a point: what `is_expired` asks for, and whose it is."""
@@ -78,23 +75,6 @@ class TtlJob:
         return report
 
 
-@dataclass(slots=True)
-class _Tally:
-    """The points of one tenant and scope."""
-
-    count: int = 0
-    oldest: datetime | None = None
-    examples: list[str] = field(default_factory=list)
-
-    def add(self, point: Mapping[str, Any]) -> None:
-        self.count += 1
-        created = parse_time(_one(point["payload"].get("created_at")))
-        if created is not None and (self.oldest is None or created < self.oldest):
-            self.oldest = created
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(str(point["id"]))
-
-
 class _Run:
     """One run over one collection."""
 
@@ -107,7 +87,7 @@ class _Run:
             "scope": context.selection.scope,
         }
         self.rule: dict[str, Any] = {"grace": grace, "exempt_tags": self.settings.exempt_tags}
-        self.tallies: dict[tuple[str, str], _Tally] = {}
+        self.tallies: dict[Whose, Tally] = {}
         self.skipped: Counter[str] = Counter()
         self.lists = 0
         self.log = logs.get(job="ttl", collection=name, dry_run=context.dry_run)
@@ -180,7 +160,7 @@ class _Run:
             renewed = {point["id"] for point in self.session.retrieve(self.name, ids)}
         gone = [point for point in points if point["id"] not in renewed]
         for point in gone:
-            self.tallies.setdefault(_whose(point["payload"]), _Tally()).add(point)
+            self.tallies.setdefault(whose(point["payload"]), Tally()).add(point)
         self.skipped["renewed"] += len(renewed)
         self.report.batches += 1
         if not self.context.dry_run:
@@ -219,18 +199,16 @@ class _Run:
 
     def _record(self) -> None:
         """Put what was done so far into the report, also when the rest fails."""
-        for (tenant, scope), tally in self.tallies.items():
-            self.report.rows.append(
-                Row(self.name, tenant, scope, tally.count, "", tally.oldest, tuple(tally.examples))
-            )
+        for key, tally in self.tallies.items():
+            self.report.rows.append(tally.row(self.name, key))
         self.skipped = +self.skipped
         self.report.skipped += self.skipped.total()
         self.report.details[self.name] = {"skipped": dict(sorted(self.skipped.items()))}
 
     def _compare(self, values: Sequence[tuple[int, ...]], filters: Sequence[models.Filter]) -> None:
         """Add to the report how many points are expired now, and how many were before, by tenant and scope."""
-        found = Counter({whose: tally.count for whose, tally in self.tallies.items()})
-        left: Counter[tuple[str, str]] = Counter()
+        found = Counter({key: tally.count for key, tally in self.tallies.items()})
+        left: Counter[Whose] = Counter()
         if self.context.dry_run and self.report.stopped is None:
             left = found
         elif self.lists:
@@ -240,11 +218,11 @@ class _Run:
         elif any(self.session.count(self.name, due) for due in filters):
             left = self._counted(filters)
         before = left if self.context.dry_run else left + found
-        self.report.details[self.name] |= {"before": _table(before), "after": _table(left)}
+        self.report.details[self.name] |= {"before": counts_table(before), "after": counts_table(left)}
 
-    def _counted(self, filters: Sequence[models.Filter]) -> Counter[tuple[str, str]]:
+    def _counted(self, filters: Sequence[models.Filter]) -> Counter[Whose]:
         """Expired points by tenant and scope: a facet per scope and filter, however many tenants there are."""
-        left: Counter[tuple[str, str]] = Counter()
+        left: Counter[Whose] = Counter()
         for due in filters:
             for scope in SCOPES if self.chosen["scope"] is None else (self.chosen["scope"],):
                 of_scope = every(matches("scope", scope), due)
@@ -255,22 +233,3 @@ class _Run:
                 for tenant, count in self.session.facet(self.name, "tenant_id", of_none).items():
                     left[str(tenant), ""] += count
         return left
-
-
-def _table(counts: Counter[tuple[str, str]]) -> list[dict[str, Any]]:
-    return [
-        {"tenant": tenant, "scope": scope, "count": count}
-        for (tenant, scope), count in sorted(counts.items())
-        if count
-    ]
-
-
-def _one(value: object) -> object:
-    """The value the engine sees: a list of one is that one."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
-def _whose(payload: Mapping[str, Any]) -> tuple[str, str]:
-    """Tenant and scope as texts; empty where the payload does not say, says several, or names no scope of ours."""
-    tenant, scope = (_one(payload.get(key)) for key in ("tenant_id", "scope"))
-    return tenant if isinstance(tenant, str) else "", scope if isinstance(scope, str) and scope in SCOPES else ""
