@@ -110,7 +110,7 @@ class Grafana:
         if found is None or found.get("uid") != uid:
             raise self._strange(answer)
 
-    def apply(self, pushes: Iterable[Push], folder: str, message: str, *, overwrite: bool) -> Iterator[Push]:
+    def apply(self, pushes: Iterable[Push], folder: str, message: str) -> Iterator[Push]:
         """Do what was decided, and give each as it went. Once nothing answers no more is sent."""
         silent = ""
         for push in pushes:
@@ -120,16 +120,18 @@ class Grafana:
                 yield replace(push, action="failed", why="not tried, since Grafana gave no answer before")
             else:
                 try:
-                    yield self._saved(push, folder, message, overwrite=overwrite)
+                    yield self._saved(push, folder, message)
                 except NoAnswer as error:
                     silent = str(error)
                     yield replace(push, action="failed", why=f"{silent} It may have been written all the same.")
                 except GrafanaError as error:
                     yield replace(push, action="failed", why=str(error))
 
-    def _saved(self, push: Push, folder: str, message: str, *, overwrite: bool) -> Push:
+    def _saved(self, push: Push, folder: str, message: str) -> Push:
+        # Grafana's own `overwrite` is never asked for: the version says what is to be replaced. With it a save in
+        # between would be lost, and on some versions of Grafana another dashboard of the same title.
         board = {**marked(push.board, folder), "id": None, "version": push.version}
-        body = {"dashboard": board, "folderUid": folder, "message": message, "overwrite": overwrite}
+        body = {"dashboard": board, "folderUid": folder, "message": message, "overwrite": False}
         answer = self._ask("POST", "/api/dashboards/db", body)
         if answer.status_code == httpx.codes.PRECONDITION_FAILED:
             return replace(push, action="refused", why=self._said(answer))

@@ -65,7 +65,7 @@ def push(
         if not dry_run:
             if made:
                 grafana.make_folder(folder_uid, folder)
-            pushes = list(grafana.apply(pushes, folder_uid, message, overwrite=overwrite))
+            pushes = list(grafana.apply(pushes, folder_uid, message))
     where = {"uid": folder_uid, "title": folder, "action": "create" if made else "unchanged"}
     _show(pushes, where, as_json=as_json, dry_run=dry_run)
     raise typer.Exit(_code(pushes))

@@ -126,7 +126,10 @@ def test_what_a_person_did_in_grafana_stays_unless_asked(
     assert actions(push("--json")) == {"one": "unchanged", "two": "unchanged"}
 
 
-def test_a_change_between_looking_and_writing_is_refused(grafana: GrafanaServer, push: Any, boards: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=" ".join)
+def test_a_change_between_looking_and_writing_is_refused(
+    grafana: GrafanaServer, push: Any, boards: Path, options: list[str]
+) -> None:
     push()
     newer(boards)
     answer = grafana.answer
@@ -137,7 +140,7 @@ def test_a_change_between_looking_and_writing_is_refused(grafana: GrafanaServer,
         return answer(method, path, body)
 
     grafana.answer = raced  # type: ignore[method-assign]
-    said = push("--json")
+    said = push("--json", *options)
     assert said.exit_code == 3
     assert actions(said) == {"one": "refused", "two": "update"}
     assert "changed by someone else" in why(said)["one"]
@@ -149,9 +152,11 @@ def test_a_title_that_is_taken_is_refused(grafana: GrafanaServer, push: Any) -> 
     grafana.folders["comemory"] = "x"
     other = {"uid": "other", "title": "Board one", "version": 1}
     grafana.dashboards["other"] = {"dashboard": other, "meta": {"folderUid": "comemory"}}
-    said = push("--json")
-    assert actions(said) == {"one": "refused", "two": "create"}
-    assert "same name" in why(said)["one"]
+    for options, action in (([], "create"), (["--overwrite"], "unchanged")):
+        said = push("--json", *options)
+        assert actions(said) == {"one": "refused", "two": action}
+        assert "same name" in why(said)["one"]
+    assert grafana.dashboards["other"]["dashboard"] == other
 
 
 def test_a_provisioned_dashboard_keeps_no_other_from_its_turn(
@@ -236,7 +241,7 @@ ASKED = {
     "save": (
         "POST",
         "/api/dashboards/db",
-        lambda g: list(g.apply([Push(BOARD, "create")], "f", "", overwrite=False)),
+        lambda g: list(g.apply([Push(BOARD, "create")], "f", "")),
     ),
 }
 BOARD = {"uid": "x", "title": "X"}
