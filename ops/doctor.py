@@ -15,6 +15,7 @@ from comemory.access import Principal, read_filter
 from comemory.catalog import PAYLOAD_INDEXES
 from comemory.drift import IndexMissing, IndexRebuild, compare_indexes
 from comemory.filters import filter_keys
+from comemory.indexes import IndexSpec
 from comemory.live import LiveCollection
 from comemory.retention import any_expired_filter
 from ops.errors import OpsError, Unauthorized
@@ -166,12 +167,13 @@ def _collection(settings: Settings, session: Session, name: str) -> Iterator[Che
     strict = live.settings.get("strict_mode_config") or {}
     wrong = [c for c in compare_indexes(live, PAYLOAD_INDEXES) if isinstance(c, IndexMissing | IndexRebuild)]
     for change in wrong:
-        broken = _broken(change, strict, settings)
+        there = _type_there(change)
+        broken = _broken(change.spec, there, strict, settings)
         yield Check(
             f"{name}: indexes",
             "failed" if broken else "warning",
             change.text.removeprefix(f"{name}: "),
-            f"Run `pulumi up`, which builds it; until then {broken or _slow(strict)}.",
+            f"Run `pulumi up`, which builds it; until then {broken or _meanwhile(change.spec, there, strict)}.",
         )
     if not wrong:
         yield Check(f"{name}: indexes", "ok", f"all {len(PAYLOAD_INDEXES)} payload indexes are there")
@@ -189,12 +191,14 @@ def _collection(settings: Settings, session: Session, name: str) -> Iterator[Che
         )  # fmt: skip
 
 
-def _broken(change: IndexMissing | IndexRebuild, strict: dict[str, Any], settings: Settings) -> str | None:
-    """What does not work at all without this index; None when nothing of ours needs it."""
-    spec = change.spec
-    there = None
-    if isinstance(change, IndexRebuild):
-        there = next((live for key, live, _ in change.differences if key == "type"), spec.type)
+def _type_there(change: IndexMissing | IndexRebuild) -> str | None:
+    if isinstance(change, IndexMissing):
+        return None
+    return next((live for key, live, _ in change.differences if key == "type"), change.spec.type)
+
+
+def _broken(spec: IndexSpec, there: str | None, strict: dict[str, Any], settings: Settings) -> str | None:
+    """What does not work at all without this index, with one of another type `there`; None where all of it does."""
     retention = filter_keys(any_expired_filter(datetime.now(UTC), (1,), exempt_tags=settings.ttl.exempt_tags))
     reads, writes = (_refuses(strict, kind) for kind in ("retrieve", "update"))
     if reads and there not in ACCESS.get(spec.field, {there}):
@@ -206,7 +210,9 @@ def _broken(change: IndexMissing | IndexRebuild, strict: dict[str, Any], setting
     return None
 
 
-def _slow(strict: dict[str, Any]) -> str:
+def _meanwhile(spec: IndexSpec, there: str | None, strict: dict[str, Any]) -> str:
+    if there == spec.type:
+        return "it answers as it is"
     return "filters on it are " + ("refused by strict mode" if _refuses(strict, "retrieve") else "slow")
 
 

@@ -111,6 +111,18 @@ def test_an_index_is_missing_in_earnest_where_the_server_refuses_what_we_ask(
         assert seen["warning"] >= {"lang", "importance", "source_id"}
 
 
+def test_other_parameters_of_an_index_break_nothing(
+    qdrant: QdrantClient, collection: str, settings: Settings, session: Session
+) -> None:
+    qdrant.update_collection(collection, strict_mode_config=models.StrictModeConfig(enabled=True, **REFUSING))
+    qdrant.delete_payload_index(collection, "tenant_id", wait=True)
+    qdrant.create_payload_index(collection, "tenant_id", "keyword", wait=True)
+    (check,) = [check for check in examine(settings, session) if check.name == f"{collection}: indexes"]
+    assert (check.verdict, "is_tenant" in check.found) == ("warning", True)
+    assert "it answers as it is" in check.advice
+    assert not refused(qdrant, collection)
+
+
 def test_the_access_filter_is_known_whole() -> None:
     assert ACCESS.keys() == {
         "schema_version", "tenant_id", "indexed", "visibility", "owner_kind", "owner_id", "team_id",
