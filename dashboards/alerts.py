@@ -14,6 +14,7 @@ from dashboards.thresholds import DEFAULTS, Thresholds, duration, number
 from ops import metrics
 
 PREFIX: Final = "Comemory"
+QDRANT_DOWN: Final = "QdrantDown"
 BY: Final = ", ".join(WHOLE)
 
 
@@ -79,7 +80,7 @@ def _daemon(ours: Source, limits: Thresholds) -> Iterator[Alert]:
     )
     yield Alert(
         "CollectorFailing",
-        f"{aggregate('min', ours.leader(metrics.COLLECTOR_SUCCESS), *WHOLE, 'collector', 'collection')} == 0 "
+        f"{ours.leader(metrics.COLLECTOR_SUCCESS, pick='min')} == 0 "
         f"and on ({BY}) {ours.leader(metrics.QDRANT_UP)} == 1",
         limits.collector_failing,
         "warning",
@@ -89,41 +90,51 @@ def _daemon(ours: Source, limits: Thresholds) -> Iterator[Alert]:
 
 
 def _jobs(ours: Source, limits: Thresholds) -> Iterator[Alert]:
-    for job, limit in limits.stale.items():
-        this = f'job_name="{job}"'
-        yield Alert(
-            "JobStale",
-            f"time() - {series(rules.LAST_SUCCESS, this)} > {number(limit)}",
-            limits.persistent / 3,
-            "warning",
-            "The job {{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago.",
-            f"It should at least every {duration(limit)}. It may fail, be cut short by its budget each time, "
-            "or not be started.",
-            job,
-        )
-        yield Alert(
-            "JobNeverSucceeded",
-            f"{aggregate('max', ours.leader(metrics.JOB_RUNNING, this), *WHOLE, 'job_name')} "
-            f"unless on ({BY}, job_name) {series(rules.LAST_SUCCESS, this)}",
-            limit,
-            "warning",
-            "The job {{ $labels.job_name }} has not succeeded since its daemon started.",
-            f"It should at least every {duration(limit)}.",
-            job,
-        )
-        window = duration(limit)
+    untold = _untold(limits)
+    yield Alert(
+        "JobStale",
+        f"time() - {series(rules.LAST_SUCCESS)} > {series(rules.STALE_AFTER)} {untold}",
+        limits.persistent / 3,
+        "warning",
+        "The job {{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago.",
+        f"That is more than {number(limits.stale_intervals)} of its intervals and a little. It may fail, be cut "
+        "short by its budget each time, or not be started.",
+    )
+    seen = f"timestamp({ours.of(metrics.JOB_INTERVAL)})[{duration(limits.jobs_remembered)}:5m]"
+    first = f"min by ({BY}, job_name) (min_over_time({seen}))"
+    yield Alert(
+        "JobNeverSucceeded",
+        f"{series(rules.STALE_AFTER)} < time() - {first} "
+        f"unless on ({BY}, job_name) {series(rules.LAST_SUCCESS)} {untold}",
+        limits.persistent,
+        "warning",
+        "The job {{ $labels.job_name }} has not succeeded since it was first seen, and should every "
+        "{{ $value | humanizeDuration }}.",
+        "Each of its runs fails, is cut short, or is ended by a restart before it is done.",
+    )
+    for job, limit in limits.failing.items():
+        this, window = f'job_name="{job}"', duration(limit)
         failed = ours.of(metrics.JOB_RUNS, this, 'outcome="failed"')
         worked = ours.of(metrics.JOB_RUNS, this, 'outcome!="failed"')
         yield Alert(
             "JobFailing",
             f"sum by ({BY}, job_name) (increase({failed}[{window}])) > 1 "
-            f"unless sum by ({BY}, job_name) (increase({worked}[{window}])) > 0",
-            0,
+            f"unless sum by ({BY}, job_name) (increase({worked}[{window}])) > 0 {untold}",
+            limits.persistent / 3,
             "warning",
             "The job {{ $labels.job_name }} only fails: {{ $value | humanize }} times in " + window + ".",
             "No run of it did anything in that time. The reason is the run's `problems` in the log and in /status.",
             job,
         )
+
+
+def _untold(limits: Thresholds) -> str:
+    """Left out where an outage of Qdrant is the reason, of which `QdrantDown` tells, or told a short while ago.
+
+    A shorter outage, of which nobody is told, holds nothing back.
+    """
+    firing = f'{foreign.ALERTS.name}{{alertname="{PREFIX}{QDRANT_DOWN}", alertstate="firing"}}'
+    return f"unless on ({BY}) max_over_time({firing}[{duration(limits.outage_told)}])"
 
 
 def _memory(ours: Source, limits: Thresholds) -> Iterator[Alert]:
@@ -169,7 +180,7 @@ def _memory(ours: Source, limits: Thresholds) -> Iterator[Alert]:
     )
     yield Alert(
         "TenantsFolded",
-        f"{aggregate('max', ours.leader(metrics.TENANTS_FOLDED), *WHOLE)} > 0",
+        f"{ours.leader(metrics.TENANTS_FOLDED)} > 0",
         limits.folded,
         "warning",
         "{{ $value | humanize }} tenants have no series of their own.",
@@ -179,8 +190,8 @@ def _memory(ours: Source, limits: Thresholds) -> Iterator[Alert]:
 
 def _qdrant(ours: Source, theirs: Source, settings: DashboardSettings, limits: Thresholds) -> Iterator[Alert]:
     yield Alert(
-        "QdrantDown",
-        f"{aggregate('max', ours.leader(metrics.QDRANT_UP), *WHOLE)} == 0",
+        QDRANT_DOWN,
+        f"{ours.leader(metrics.QDRANT_UP)} == 0",
         limits.qdrant_down,
         "critical",
         "Qdrant does not answer the daemon of {{ $labels.cluster }}.",
@@ -215,10 +226,10 @@ def _qdrant(ours: Source, theirs: Source, settings: DashboardSettings, limits: T
             f"The collection {{{{ $labels.collection }}}} is {status}.",
             meaning,
         )
-    for expression in _memory_use(theirs, settings):
+    for expression in _memory_use(theirs, settings, number(limits.memory_ratio)):
         yield Alert(
             "QdrantMemoryNearLimit",
-            f"{expression} > {number(limits.memory_ratio)}",
+            expression,
             limits.memory,
             "warning",
             "Qdrant {{ $labels.pod }}{{ $labels.instance }} uses {{ $value | humanizePercentage }} of its memory.",
@@ -226,17 +237,18 @@ def _qdrant(ours: Source, theirs: Source, settings: DashboardSettings, limits: T
         )
 
 
-def _memory_use(theirs: Source, settings: DashboardSettings) -> Iterator[str]:
-    by = f"{CLUSTER}, namespace, pod"
+def _memory_use(theirs: Source, settings: DashboardSettings, most: str) -> Iterator[str]:
+    by = (CLUSTER, "namespace", "pod")
     container = 'container="qdrant"'
-    used = aggregate("max", theirs.bare(foreign.CONTAINER_MEMORY, container), *by.split(", "))
-    limit = aggregate("max", theirs.bare(foreign.CONTAINER_LIMITS, container, 'resource="memory"'), *by.split(", "))
-    contained = f"{used} / {limit}"
-    yield contained
+    used = aggregate("max", theirs.bare(foreign.CONTAINER_MEMORY, container), *by)
+    limit = aggregate("max", theirs.bare(foreign.CONTAINER_LIMITS, container, 'resource="memory"'), *by)
+    contained, on = f"{used} / {limit}", f"on ({', '.join(by)})"
+    # only of pods that are scraped as ours: somebody else may run a Qdrant, too
+    yield f"{contained} > {most} and {on} {theirs.of(foreign.UP)}"
     if settings.qdrant_memory_bytes is not None:
         # not a second alert about a pod that the first one watches
         resident = f"{theirs.of(foreign.MEMORY_RESIDENT)} / {settings.qdrant_memory_bytes}"
-        yield f"({resident} unless on ({by}) {contained})"
+        yield f"({resident} unless {on} {contained}) > {most}"
 
 
 def _expiry(ours: Source, limits: Thresholds) -> Iterator[Alert]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dashboards.expressions import aggregate, total
+from dashboards.expressions import CLUSTER, WHOLE, aggregate, total
 from dashboards.panels import (
     NONE_IS_GOOD,
     ONE_IS_GOOD,
-    PLAIN,
     Board,
     Panel,
     Query,
@@ -17,9 +16,10 @@ from dashboards.panels import (
     rising,
     rows,
 )
+from dashboards.rules import LAST_SUCCESS, STALE_AFTER, series
 from dashboards.settings import DashboardSettings
-from dashboards.thresholds import HOUR, MINUTE, Thresholds
-from dashboards.variables import of_daemon, ours
+from dashboards.thresholds import HOUR, MINUTE, Thresholds, duration
+from dashboards.variables import of_daemon, ours, recorded
 from ops import metrics
 
 UID = "comemory-operations"
@@ -46,27 +46,34 @@ def board(settings: DashboardSettings, limits: Thresholds) -> Board:
 
 def _daemon(limits: Thresholds) -> list[Panel]:
     source = ours()
+    remembered = duration(limits.daemon_remembered)
+    seen = source.or_missing(aggregate("count", source.of(metrics.BUILD_INFO), *WHOLE), remembered)
+    held = total(source.of(metrics.LEASE_HELD), *WHOLE)
+    counted = source.counted_at(remembered)
     return [
         number(
             "Daemons",
-            "Daemons that Prometheus sees. One works, the others wait for its lease.",
-            "none", f"count({source.of(metrics.BUILD_INFO)})", ONE_IS_GOOD,
+            "Daemons that Prometheus sees, in the installation that has fewest; 0 where one was seen of late and "
+            "is gone. One works, the others wait for its lease.",
+            "none", f"min{seen} or vector(0)", ONE_IS_GOOD,
         ),
         number(
-            "Leases held",
-            "Daemons that hold the lease. It should be one for each installation; with lease.kind none each does.",
-            "none", total(source.of(metrics.LEASE_HELD)), ONE_IS_GOOD,
+            "Daemons that work",
+            "Daemons that work, in the installation that has fewest. With 0 nothing is deleted or counted there: "
+            "see who holds the lease.",
+            "none", f"min{source.or_missing(held, remembered)} or vector(0)", ONE_IS_GOOD,
+        ),
+        number(
+            "Work done twice",
+            "Installations in which more than one daemon works. It does no harm, but give them a lease "
+            "(lease.kind).",
+            "none", f"count({held} > 1) or sum({held}) * 0", NONE_IS_GOOD,
         ),
         number(
             "Age of the census",
-            "How old the numbers of these dashboards are. When it grows, Qdrant is away or the census fails.",
-            "s", f"time() - {aggregate('max', source.leader(metrics.SNAPSHOT_TIME))}",
-            rising(3 * MINUTE, limits.stale["census"]),
-        ),
-        number(
-            "Jobs running",
-            "Jobs at work at this moment.",
-            "none", total(source.of(metrics.JOB_RUNNING)), PLAIN,
+            "How old the oldest numbers of these dashboards are, of all installations. When it grows, no daemon "
+            "works, Qdrant is away, or the census fails.",
+            "s", f"time() - min{counted}", rising(3 * MINUTE, limits.census_old),
         ),
         number(
             "Problems named",
@@ -84,23 +91,23 @@ def _daemon(limits: Thresholds) -> list[Panel]:
 def _jobs(limits: Thresholds) -> list[Panel]:
     source = ours()
     by = "job_name"
+    success, limit = (series(recorded_series, *recorded()) for recorded_series in (LAST_SUCCESS, STALE_AFTER))
     return [
         rows(
             "Jobs now",
-            "The last run of each job. `since success` beyond its limit, or failed runs that repeat, have alerts. "
-            "Run one by hand with: comemory JOB --dry-run.",
+            "The last run of each job. `of limit` compares the time since its last success with what its own "
+            "schedule allows; beyond 100%, or when runs only fail, there are alerts. No time: no success is "
+            "known. Run one by hand with: comemory JOB --dry-run.",
             "none",
             [
-                Query(f"time() - {aggregate('max', source.of(metrics.JOB_LAST_SUCCESS), by)}", "since success"),
-                Query(aggregate("max", source.leader(metrics.JOB_LAST_DURATION), by), "last took"),
-                Query(aggregate("max", source.leader(metrics.JOB_PROBLEMS), by), "problems"),
-                Query(aggregate("max", source.leader(metrics.JOB_RUNNING), by), "running"),
+                Query(f"time() - {success}", "since success"),
+                Query(f"(time() - {success}) / {limit}", "of limit"),
+                Query(source.leader(metrics.JOB_LAST_DURATION), "last took"),
+                Query(source.leader(metrics.JOB_PROBLEMS), "problems"),
+                Query(source.leader(metrics.JOB_RUNNING), "running"),
             ],
-            units={"since success": "s", "last took": "s"},
-            colours={
-                "since success": rising(limits.stale["ttl"], limits.stale["dedup"]),
-                "problems": NONE_IS_GOOD,
-            },
+            units={"since success": "s", "of limit": "percentunit", "last took": "s"},
+            colours={"of limit": rising(0.75, 1), "problems": NONE_IS_GOOD},
         ),
         lines(
             "Runs by outcome",
@@ -185,7 +192,6 @@ def _backlog(limits: Thresholds) -> list[Panel]:
 
 def _counting(limits: Thresholds) -> list[Panel]:
     source = ours()
-    by = ("collector", "collection")
     return [
         rows(
             "Collectors",
@@ -193,13 +199,12 @@ def _counting(limits: Thresholds) -> list[Panel]:
             "reason in its problems.",
             "none",
             [
-                Query(aggregate("min", source.leader(metrics.COLLECTOR_SUCCESS), *by), "works"),
-                Query(aggregate("max", source.leader(metrics.COLLECTOR_DURATION), *by), "took"),
-                Query(f"time() - {aggregate('max', source.leader(metrics.COLLECTOR_LAST_SUCCESS), *by)}",
-                      "since success"),
+                Query(source.leader(metrics.COLLECTOR_SUCCESS, pick="min"), "works"),
+                Query(source.leader(metrics.COLLECTOR_DURATION), "took"),
+                Query(f"time() - {source.leader(metrics.COLLECTOR_LAST_SUCCESS)}", "since success"),
             ],
             width=12, units={"took": "s", "since success": "s"},
-            colours={"works": ONE_IS_GOOD, "since success": rising(3 * MINUTE, limits.stale["census"])},
+            colours={"works": ONE_IS_GOOD, "since success": rising(3 * MINUTE, limits.census_old)},
         ),
         lines(
             "Duration of collectors",
@@ -212,13 +217,14 @@ def _counting(limits: Thresholds) -> list[Panel]:
 
 def _drift(limits: Thresholds) -> list[Panel]:
     source = ours()
+    drift = source.leader(metrics.SCHEMA_DRIFT)
     return [
         rows(
             "Differences from declared",
             "What of each collection is not as declared. `comemory plan` shows the change, `pulumi up` makes it; "
             "docs/audit.md explains the kinds.",
             "none",
-            [Query(total(source.leader(metrics.SCHEMA_DRIFT), "collection", "kind") + " > 0", "differences")],
+            [Query(f"{total(drift, CLUSTER, 'collection', 'kind')} > 0", "differences")],
             width=12, colours={"differences": NONE_IS_GOOD},
         ),
         lines(

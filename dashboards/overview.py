@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dashboards import foreign, rules
+from dashboards import foreign
 from dashboards.alerts import PREFIX
-from dashboards.expressions import aggregate, largest, total
+from dashboards.expressions import CLUSTER, WHOLE, Source, aggregate, largest, total
 from dashboards.panels import (
     NONE_IS_GOOD,
     ONE_IS_GOOD,
+    ONE_ONLY,
     PLAIN,
     Board,
     Panel,
@@ -20,17 +21,21 @@ from dashboards.panels import (
     rows,
 )
 from dashboards.settings import DashboardSettings
-from dashboards.thresholds import Thresholds
-from dashboards.variables import of_daemon, ours, recorded
+from dashboards.thresholds import MINUTE, Thresholds, duration
+from dashboards.variables import of_daemon, ours
 from ops import metrics
-from ops.metrics import NO_TENANT, OTHER_TENANTS
+from ops.metrics import NO_TENANT, OTHER_TENANTS, Metric
 
 UID = "comemory-overview"
-_KEPT = "${__url_time_range}&${datasource:queryparam}&${cluster:queryparam}"
-TO_TENANT = {"This tenant": f"/d/comemory-tenant?{_KEPT}&var-tenant=${{__data.fields.tenant_id}}"}
+_ALWAYS = "${__url_time_range}&${datasource:queryparam}"
+_KEPT = f"{_ALWAYS}&${{cluster:queryparam}}"
+TO_TENANT = {"This tenant": f"/d/comemory-tenant?{_KEPT}&var-tenant=${{__data.fields.tenant_id:percentencode}}"}
+TO_INSTALLATION = {
+    "Its operations": f"/d/comemory-operations?{_ALWAYS}&var-cluster=${{__data.fields.cluster:percentencode}}"
+}
 TO_OPERATIONS = {"Operations": f"/d/comemory-operations?{_KEPT}"}
 TO_QDRANT = {"Qdrant": f"/d/comemory-qdrant?{_KEPT}"}
-UP = {"0": ("down", "red"), "1": ("up", "green")}
+YES = {"0": ("no", "red"), "1": ("yes", "green")}
 
 
 def board(settings: DashboardSettings, limits: Thresholds) -> Board:
@@ -51,6 +56,7 @@ def board(settings: DashboardSettings, limits: Thresholds) -> Board:
 
 def _health(limits: Thresholds) -> list[Panel]:
     source = ours("tenant", "scope")
+    remembered = duration(limits.daemon_remembered)
     alerts = f'{foreign.ALERTS.name}{{alertname=~"{PREFIX}.*", alertstate="firing", cluster=~"$cluster"}}'
     return [
         number(
@@ -60,52 +66,103 @@ def _health(limits: Thresholds) -> list[Panel]:
         ),
         number(
             "Qdrant answers",
-            "Whether Qdrant answered the last census. When down, look at the Qdrant dashboard and its pods first.",
-            "none", aggregate("min", source.leader(metrics.QDRANT_UP)), ONE_IS_GOOD, words=UP, links=TO_QDRANT,
+            "Whether every Qdrant answered its last census; no also where no daemon works that could ask. Look at "
+            "the Qdrant dashboard and its pods first.",
+            "none", _worst(source.or_missing(source.leader(metrics.QDRANT_UP), remembered)), ONE_IS_GOOD,
+            words=YES, links=TO_QDRANT,
         ),
         number(
             "Daemon works",
-            "Whether a daemon holds the lease and works. When not, nothing is deleted or counted: see Operations.",
-            "none", aggregate("max", source.of(metrics.LEASE_HELD)), ONE_IS_GOOD, words=UP, links=TO_OPERATIONS,
+            "Whether a daemon works in every installation. Where not, nothing is deleted or counted: the table "
+            "below says where.",
+            "none",
+            _worst(source.or_missing(aggregate("max", source.of(metrics.LEASE_HELD), *WHOLE), remembered)),
+            ONE_IS_GOOD, words=YES, links=TO_OPERATIONS,
         ),
         number(
             "Oldest overdue point",
-            "How long the expired point that waits longest has been overdue. When it grows past a few runs of the "
-            "ttl job, look at that job's budget and problems.",
+            "How long the expired point that waits longest, of all tenants and scopes, has been overdue. When it "
+            "grows past a few runs of the ttl job, look at that job's budget and problems.",
             "s", aggregate("max", source.leader(metrics.EXPIRED_OLDEST_AGE)),
             rising(limits.backlog_age / 3, limits.backlog_age), links=TO_OPERATIONS,
         ),
         number(
             "Breaks of the schema",
-            "Findings of the last audit; a point may have several. List them with: comemory audit --deep "
-            "--quarantine FILE.",
-            "short", f"{total(source.leader(metrics.INVALID_POINTS))} or vector(0)",
+            "Findings of the last audit, in all scopes; a point may have several. List them with: comemory audit "
+            "--deep --quarantine FILE.",
+            "short", source.reported(metrics.INVALID_POINTS, "audit"),
             rising(1, limits.invalid_points),
         ),
         number(
             "Differences from declared",
             "Differences between collections as declared and as they are. `comemory plan` shows them, `pulumi up` "
             "mends most.",
-            "none", f"{total(source.leader(metrics.SCHEMA_DRIFT))} or vector(0)", NONE_IS_GOOD,
-            links=TO_OPERATIONS,
+            "none", total(source.leader(metrics.SCHEMA_DRIFT)), NONE_IS_GOOD, links=TO_OPERATIONS,
         ),
+        _installations(source, limits, remembered),
     ]  # fmt: skip
+
+
+def _worst(each: str) -> str:
+    """Of several installations that which has least; 0 when there is none."""
+    return f"min{each} or vector(0)"
+
+
+def _installations(source: Source, limits: Thresholds, remembered: str) -> Panel:
+    def sums(expression: str) -> str:
+        return source.or_missing(total(expression, *WHOLE), remembered)
+
+    return rows(
+        "Each installation",
+        "One line for each, also for one whose daemon is gone since some days. Two that work without a lease do "
+        "the work twice. Click one to see its jobs.",
+        "none",
+        [
+            Query(
+                source.or_missing(aggregate("count", source.of(metrics.BUILD_INFO), *WHOLE), remembered), "daemons"
+            ),
+            Query(sums(source.of(metrics.LEASE_HELD)), "work"),
+            Query(source.or_missing(source.leader(metrics.QDRANT_UP), remembered), "Qdrant answers"),
+            Query(f"time() - {source.counted_at(remembered)}", "counted ago"),
+            Query(total(source.leader(metrics.COLLECTION_POINTS), *WHOLE), "points"),
+            Query(aggregate("max", source.leader(metrics.EXPIRED_OLDEST_AGE), *WHOLE), "oldest overdue"),
+            Query(total(source.leader(metrics.SCHEMA_DRIFT), *WHOLE), "differences"),
+        ],
+        height=6,
+        units={"counted ago": "s", "oldest overdue": "s", "points": "short"},
+        colours={
+            "daemons": ONE_IS_GOOD,
+            "work": ONE_ONLY,
+            "Qdrant answers": ONE_IS_GOOD,
+            "counted ago": rising(3 * MINUTE, limits.census_old),
+            "oldest overdue": rising(limits.backlog_age / 3, limits.backlog_age),
+            "differences": NONE_IS_GOOD,
+        },
+        links=TO_INSTALLATION,
+    )
 
 
 def _size() -> list[Panel]:
     source = ours("tenant", "scope")
     points = source.leader(metrics.POINTS)
     named = source.leader(metrics.POINTS, f'tenant_id!~"{NO_TENANT}|{OTHER_TENANTS}"')
-    folded = aggregate("max", source.leader(metrics.TENANTS_FOLDED))
-    tenants = f"count({aggregate('count', named, 'tenant_id')}) + {folded}"
+    others = source.leader(metrics.POINTS, f'tenant_id="{OTHER_TENANTS}"')
+    folded = f"{source.leader(metrics.TENANTS_FOLDED)} and on ({', '.join(WHOLE)}) {others}"
+    tenants = f"sum({aggregate('group', named, 'tenant_id')} or {folded})"
+    most = largest(20, total(points, "tenant_id"))
     per = ["collection"]
+
+    def of_largest(metric: Metric) -> str:
+        return f"{total(source.leader(metric), 'tenant_id')} and on (tenant_id) {most}"
+
     return [
         number(
             "Points", "Points stored, of the tenants and scopes chosen above.", "short", total(points), PLAIN
         ),
         number(
             "Tenants",
-            "Tenants that have points. Those beyond census.max_tenants are counted, but have no series.",
+            "Tenants that have points, of those chosen above. Those beyond census.max_tenants are counted where "
+            "all are chosen, but have no series.",
             "none", tenants, PLAIN,
         ),
         number(
@@ -117,21 +174,18 @@ def _size() -> list[Panel]:
             "Added or removed in a day",
             "Points now less points a day ago (negative: more were removed). A jump without a known cause deserves "
             "a look at the tenants below.",
-            "short",
-            f"sum({rules.series(rules.CLUSTER_POINTS, *recorded())}) - "
-            f"sum({rules.series(rules.CLUSTER_POINTS, *recorded())} offset 1d)",
-            PLAIN,
+            "short", source.change(metrics.POINTS, "1d"), PLAIN,
         ),
         number(
             "Expire within a week",
-            "A forecast of what the ttl job will delete within seven days, if nobody renews it.",
-            "short", total(source.leader(metrics.EXPIRING_POINTS, 'window="7d"')) + " or vector(0)", PLAIN,
+            "A forecast, for all scopes, of what the ttl job will delete within seven days, if nobody renews it.",
+            "short", source.counted(metrics.EXPIRING_POINTS, 'window="7d"'), PLAIN,
         ),
         number(
             "Copies found",
             "Copies that the last run of dedup found (and deleted, unless it was a dry run). Many each time: a "
             "writer stores the same again and again.",
-            "short", f"{total(source.leader(metrics.DUPLICATE_POINTS))} or vector(0)", PLAIN,
+            "short", source.reported(metrics.DUPLICATE_POINTS, "dedup"), PLAIN,
         ),
         lines(
             "Points by collection",
@@ -145,14 +199,14 @@ def _size() -> list[Panel]:
         ),
         rows(
             "Largest tenants",
-            "The 20 tenants with most points, with what is overdue and what breaks the schema. Click one for its "
-            "own dashboard.",
+            "The 20 tenants with most points, with what is overdue and what breaks the schema (in all scopes). "
+            "Click one for its own dashboard.",
             "short",
             [
-                Query(largest(20, total(points, "tenant_id")), "points"),
-                Query(total(source.leader(metrics.EXPIRED_POINTS), "tenant_id"), "overdue"),
-                Query(total(source.leader(metrics.INVALID_POINTS), "tenant_id"), "invalid"),
-                Query(total(source.leader(metrics.DUPLICATE_POINTS), "tenant_id"), "copies"),
+                Query(most, "points"),
+                Query(of_largest(metrics.EXPIRED_POINTS), "overdue"),
+                Query(of_largest(metrics.INVALID_POINTS), "invalid"),
+                Query(of_largest(metrics.DUPLICATE_POINTS), "copies"),
             ],
             links=TO_TENANT,
             colours={"overdue": NONE_IS_GOOD, "invalid": NONE_IS_GOOD},
@@ -177,7 +231,8 @@ def _cleaning(limits: Thresholds) -> list[Panel]:
         ),
         bars(
             "Will expire",
-            "Points that expire within a day, a week and a month; each includes the one before. A forecast.",
+            "Points of all scopes that expire within a day, a week and a month; each includes the one before. A "
+            "forecast.",
             "short", [Query(total(source.leader(metrics.EXPIRING_POINTS), "window"), "within {{window}}")],
             width=8,
         ),
@@ -192,10 +247,12 @@ def _cleaning(limits: Thresholds) -> list[Panel]:
 def _schema(limits: Thresholds) -> list[Panel]:
     source = ours("tenant", "scope")
     found = source.leader(metrics.INVALID_POINTS)
+    each = (CLUSTER, "collection")
     return [
         lines(
             "Breaks of the schema by reason",
-            "What the last audit found, by reason; docs/audit.md explains each. New reasons come with new writers.",
+            "What the last audit found in all scopes, by reason; docs/audit.md explains each. New reasons come "
+            "with new writers.",
             "short", [Query(largest(10, total(found, "reason")), "{{reason}}")], rising(limits.invalid_points),
         ),
         lines(
@@ -207,17 +264,18 @@ def _schema(limits: Thresholds) -> list[Panel]:
         ),
         rows(
             "Each collection",
-            "Each collection as it is now. Red and grey are states that Qdrant reports; see the Qdrant dashboard.",
+            "Each collection as it is now, with all its tenants and scopes. Red and grey are states that Qdrant "
+            "reports; see the Qdrant dashboard.",
             "short",
             [
-                Query(total(source.leader(metrics.COLLECTION_POINTS), "collection"), "points"),
-                Query(aggregate("max", source.leader(metrics.TENANTS), "collection"), "tenants"),
-                Query(total(source.leader(metrics.COLLECTION_INDEXED_VECTORS), "collection"), "indexed vectors"),
-                Query(total(source.leader(metrics.COLLECTION_SEGMENTS), "collection"), "segments"),
-                Query(aggregate("max", source.leader(metrics.EXPIRED_OLDEST_AGE), "collection"), "oldest overdue"),
-                Query(total(source.leader(metrics.SCHEMA_DRIFT), "collection"), "differences"),
+                Query(total(source.leader(metrics.COLLECTION_POINTS), *each), "points"),
+                Query(total(source.leader(metrics.TENANTS), *each), "tenants"),
+                Query(total(source.leader(metrics.COLLECTION_INDEXED_VECTORS), *each), "indexed vectors"),
+                Query(total(source.leader(metrics.COLLECTION_SEGMENTS), *each), "segments"),
+                Query(aggregate("max", source.leader(metrics.EXPIRED_OLDEST_AGE), *each), "oldest overdue"),
+                Query(total(source.leader(metrics.SCHEMA_DRIFT), *each), "differences"),
                 Query(
-                    total(source.leader(metrics.COLLECTION_STATUS, 'status=~"red|grey"'), "collection"),
+                    total(source.leader(metrics.COLLECTION_STATUS, 'status=~"red|grey"'), *each),
                     "red or grey",
                 ),
             ],

@@ -30,7 +30,9 @@ PLAIN: Final[Steps] = ((None, BLUE),)
 """Of a number that is neither good nor bad."""
 
 NONE_IS_GOOD: Final[Steps] = ((None, GREEN), (1, YELLOW))
+NONE_MAY_BE: Final[Steps] = ((None, GREEN), (1, RED))
 ONE_IS_GOOD: Final[Steps] = ((None, RED), (1, GREEN))
+ONE_ONLY: Final[Steps] = ((None, RED), (1, GREEN), (2, YELLOW))
 
 SMALL, HALF, WHOLE_ROW = 4, 12, 24
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dashboards import foreign
-from dashboards.expressions import Source, aggregate, total
+from dashboards.expressions import CLUSTER, Source, aggregate, ratio, total
 from dashboards.foreign import Foreign
 from dashboards.panels import (
     NONE_IS_GOOD,
-    ONE_IS_GOOD,
+    NONE_MAY_BE,
     PLAIN,
     Board,
     Panel,
@@ -24,7 +26,10 @@ from dashboards.thresholds import Thresholds
 from dashboards.variables import of_qdrant, theirs
 
 UID = "comemory-qdrant"
-INSTANCE = "instance"
+INSTANCE: Final = (CLUSTER, "pod", "instance")
+"""What tells one server from another: on Kubernetes an instance is an address, which says little, of a pod."""
+
+OF: Final = "{{cluster}} {{pod}} {{instance}}"
 
 
 def board(settings: DashboardSettings, limits: Thresholds) -> Board:
@@ -50,9 +55,10 @@ def board(settings: DashboardSettings, limits: Thresholds) -> Board:
 def _instances(source: Source) -> list[Panel]:
     return [
         number(
-            "Instances up",
-            "Instances that Prometheus can scrape. Fewer than there are pods: one is down, or refuses the scrape.",
-            "none", total(source.of(foreign.UP)), ONE_IS_GOOD,
+            "Instances down",
+            "Instances that Prometheus knows and cannot scrape: they are down, or refuse the scrape. Look at "
+            "their pods.",
+            "none", f"count({source.of(foreign.UP)}) - {total(source.of(foreign.UP))}", NONE_MAY_BE,
         ),
         number(
             "Recovery mode",
@@ -85,7 +91,7 @@ def _instances(source: Source) -> list[Panel]:
         rows(
             "Versions",
             "What runs where. Different versions side by side are right only during an upgrade.",
-            "none", [Query(aggregate("max", source.of(foreign.APP_INFO), INSTANCE, "name", "version"), "running")],
+            "none", [Query(aggregate("max", source.of(foreign.APP_INFO), *INSTANCE, "name", "version"), "running")],
             height=5,
         ),
     ]  # fmt: skip
@@ -93,7 +99,7 @@ def _instances(source: Source) -> list[Panel]:
 
 def _errors(source: Source) -> str:
     failed = total(source.rate(foreign.REST_RESPONSES, 'status=~"5.."'))
-    return f"({failed} or vector(0)) / {total(source.rate(foreign.REST_RESPONSES))}"
+    return ratio(f"({failed} or vector(0))", total(source.rate(foreign.REST_RESPONSES)))
 
 
 def _requests(source: Source, limits: Thresholds) -> list[Panel]:
@@ -120,7 +126,7 @@ def _requests(source: Source, limits: Thresholds) -> list[Panel]:
         lines(
             "REST 99th percentile by instance",
             "One instance slower than the others has more to do, or less memory to do it with.",
-            "s", [Query(source.quantile(0.99, foreign.REST_SECONDS, by=[INSTANCE]), "{{instance}}")], slow,
+            "s", [Query(source.quantile(0.99, foreign.REST_SECONDS, by=INSTANCE), OF)], slow,
         ),
         lines(
             "gRPC requests by endpoint",
@@ -142,7 +148,7 @@ def _latency(source: Source, metric: Foreign, title: str, of: str, steps: Steps)
 
 def _memory(source: Source) -> list[Panel]:
     def each(metric: Foreign) -> str:
-        return aggregate("max", source.of(metric), INSTANCE)
+        return aggregate("max", source.of(metric), *INSTANCE)
 
     return [
         lines(
@@ -150,30 +156,30 @@ def _memory(source: Source) -> list[Panel]:
             "Bytes that the server has allocated and that are resident, per instance; files mapped into memory are "
             "not in it. Compare it with the pod's limit.",
             "bytes",
-            [Query(each(foreign.MEMORY_RESIDENT), "{{instance}} resident"),
-             Query(each(foreign.MEMORY_ALLOCATED), "{{instance}} allocated")],
+            [Query(each(foreign.MEMORY_RESIDENT), f"{OF} resident"),
+             Query(each(foreign.MEMORY_ALLOCATED), f"{OF} allocated")],
         ),
         lines(
             "Page faults that read the disk",
             "Per second. Many while searching: the vectors do not fit into memory; quantize, or give it more.",
-            "cps", [Query(total(source.rate(foreign.MAJOR_FAULTS), INSTANCE), "{{instance}}")], rising(100, 1000),
+            "cps", [Query(total(source.rate(foreign.MAJOR_FAULTS), *INSTANCE), OF)], rising(100, 1000),
         ),
         lines(
             "Open files",
             "As part of what may be open. At 1 the server can open no segment more; raise the limit.",
             "percentunit",
-            [Query(f"{each(foreign.OPEN_FILES)} / {each(foreign.MAX_FILES)}", "{{instance}}")], rising(0.7, 0.9),
+            [Query(ratio(each(foreign.OPEN_FILES), each(foreign.MAX_FILES)), OF)], rising(0.7, 0.9),
             width=8,
         ),
         lines(
             "Memory maps",
             "As part of what the system allows (vm.max_map_count). At 1 the server fails; many small segments use "
             "many.",
-            "percentunit", [Query(f"{each(foreign.OPEN_MAPS)} / {each(foreign.MAX_MAPS)}", "{{instance}}")],
+            "percentunit", [Query(ratio(each(foreign.OPEN_MAPS), each(foreign.MAX_MAPS)), OF)],
             rising(0.7, 0.9), width=8,
         ),
         lines("Threads", "Threads of the server. It grows with optimisation and load.", "none",
-              [Query(each(foreign.THREADS), "{{instance}}")], width=8),
+              [Query(each(foreign.THREADS), OF)], width=8),
     ]  # fmt: skip
 
 
@@ -222,25 +228,25 @@ def _replicas(source: Source) -> list[Panel]:
             "Shard transfers",
             "Shards coming and leaving. During a scale-out or a recovery some are right.",
             "none",
-            [Query(total(source.of(foreign.TRANSFERS_IN), INSTANCE), "{{instance}} in"),
-             Query(total(source.of(foreign.TRANSFERS_OUT), INSTANCE), "{{instance}} out")],
+            [Query(total(source.of(foreign.TRANSFERS_IN), *INSTANCE), f"{OF} in"),
+             Query(total(source.of(foreign.TRANSFERS_OUT), *INSTANCE), f"{OF} out")],
             width=8,
         ),
         lines(
             "Operations of consensus that wait",
             "Not yet applied by an instance. When it stays above 0 the peers do not agree: check their network.",
-            "none", [Query(total(source.of(foreign.CLUSTER_PENDING), INSTANCE), "{{instance}}")], NONE_IS_GOOD,
+            "none", [Query(total(source.of(foreign.CLUSTER_PENDING), *INSTANCE), OF)], NONE_IS_GOOD,
             width=8,
         ),
         lines(
             "Peers",
             "How many peers each instance knows. Instances that differ are split from one another.",
-            "none", [Query(aggregate("max", source.of(foreign.CLUSTER_PEERS), INSTANCE), "{{instance}}")],
+            "none", [Query(aggregate("max", source.of(foreign.CLUSTER_PEERS), *INSTANCE), OF)],
         ),
         lines(
             "Elections",
             "Terms of consensus per second. Many elections tell of a slow network or overloaded instances.",
-            "cps", [Query(total(source.rate(foreign.CLUSTER_TERM), INSTANCE), "{{instance}}")], rising(0.01, 0.1),
+            "cps", [Query(total(source.rate(foreign.CLUSTER_TERM), *INSTANCE), OF)], rising(0.01, 0.1),
         ),
     ]  # fmt: skip
 

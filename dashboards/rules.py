@@ -1,6 +1,6 @@
 """Recorded series, named `level:metric:operation`: what alerts and long ranges would else compute again and again.
 
-Gauges are those of the daemon that holds the lease. Every series keeps `cluster` and `job`.
+Gauges are those of the daemon that works. Every series keeps `cluster` and `job`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from typing import Any, Final
 
 from dashboards import foreign
 from dashboards.expressions import WHOLE, Source, aggregate, total
+from dashboards.foreign import Foreign
 from dashboards.settings import DashboardSettings
+from dashboards.thresholds import DEFAULTS, Thresholds, duration, number
 from ops import metrics
+from ops.metrics import Metric
 
 WINDOW: Final = "5m"
 """Of recorded rates: several scrapes at the usual 30 s or 1 min."""
@@ -19,41 +22,59 @@ WINDOW: Final = "5m"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recorded series: its name, and the labels it has besides `cluster` and `job`."""
+    """A recorded series: what its name is made of, and the labels it has besides `cluster` and `job`."""
 
-    name: str
+    level: str
+    metric: Metric | Foreign
+    operation: str
     labels: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """Its name, `level:metric:operation`; Qdrant's metrics are told by their program here."""
+        metric = self.metric
+        of = metric.family if isinstance(metric, Metric) else f"qdrant_{metric.name.removesuffix('_total')}"
+        return f"{self.level}:{of}:{self.operation}"
 
-CLUSTER_POINTS: Final = Recorded("cluster:comemory_points:sum")
-COLLECTION_POINTS: Final = Recorded("collection:comemory_points:sum", ("collection",))
-TENANT_POINTS: Final = Recorded("tenant:comemory_points:sum", ("tenant_id",))
-EXPIRED: Final = Recorded("collection:comemory_expired_points:sum", ("collection",))
-EXPIRED_AGE: Final = Recorded("collection:comemory_expired_oldest_age_seconds:max", ("collection",))
-DUPLICATES: Final = Recorded("collection:comemory_duplicate_points:sum", ("collection",))
-INVALID: Final = Recorded("collection_reason:comemory_invalid_points:sum", ("collection", "reason"))
-DRIFT: Final = Recorded("collection_kind:comemory_schema_drift:sum", ("collection", "kind"))
-DELETED: Final = Recorded("collection_job_name:comemory_deleted_points:rate5m", ("collection", "job_name"))
-LAST_SUCCESS: Final = Recorded("job_name:comemory_job_last_success_timestamp_seconds:max", ("job_name",))
-QDRANT_REQUESTS: Final = Recorded("job_endpoint:qdrant_rest_responses:rate5m", ("endpoint", "status"))
-QDRANT_P99: Final = Recorded("job:qdrant_rest_responses_duration_seconds:p99_5m")
+
+CLUSTER_POINTS: Final = Recorded("cluster", metrics.POINTS, "sum")
+COLLECTION_POINTS: Final = Recorded("collection", metrics.POINTS, "sum", ("collection",))
+TENANT_POINTS: Final = Recorded("tenant", metrics.POINTS, "sum", ("tenant_id",))
+EXPIRED: Final = Recorded("collection", metrics.EXPIRED_POINTS, "sum", ("collection",))
+EXPIRED_AGE: Final = Recorded("collection", metrics.EXPIRED_OLDEST_AGE, "max", ("collection",))
+DUPLICATES: Final = Recorded("collection", metrics.DUPLICATE_POINTS, "sum", ("collection",))
+INVALID: Final = Recorded("collection_reason", metrics.INVALID_POINTS, "sum", ("collection", "reason"))
+DRIFT: Final = Recorded("collection_kind", metrics.SCHEMA_DRIFT, "sum", ("collection", "kind"))
+DELETED: Final = Recorded(
+    "collection_job_name", metrics.DELETED_POINTS, f"rate{WINDOW}", ("collection", "job_name")
+)
+LAST_SUCCESS: Final = Recorded("job_name", metrics.JOB_LAST_SUCCESS, "max", ("job_name",))
+STALE_AFTER: Final = Recorded("job_name", metrics.JOB_INTERVAL, "stale_after", ("job_name",))
+QDRANT_REQUESTS: Final = Recorded("job_endpoint", foreign.REST_RESPONSES, f"rate{WINDOW}", ("endpoint", "status"))
+QDRANT_P99: Final = Recorded("job", foreign.REST_SECONDS, f"p99_{WINDOW}")
 
 RECORDED: Final = (
     CLUSTER_POINTS, COLLECTION_POINTS, TENANT_POINTS, EXPIRED, EXPIRED_AGE, DUPLICATES, INVALID, DRIFT, DELETED,
-    LAST_SUCCESS, QDRANT_REQUESTS, QDRANT_P99,
+    LAST_SUCCESS, STALE_AFTER, QDRANT_REQUESTS, QDRANT_P99,
 )  # fmt: skip
 
 
-def groups(settings: DashboardSettings, *, window: str = WINDOW) -> list[dict[str, Any]]:
+def groups(
+    settings: DashboardSettings, limits: Thresholds = DEFAULTS, *, window: str = WINDOW
+) -> list[dict[str, Any]]:
     """The rule groups, as in a rule file of Prometheus.
 
     Args:
         settings: Of the installation.
+        limits: For how long things are remembered, and when a job is stale.
         window: Over which rates are taken.
     """
     ours = Source(qdrant_prefix=settings.qdrant_prefix)
     theirs = Source((f'job=~"{settings.qdrant_jobs}"',), qdrant_prefix=settings.qdrant_prefix)
     dedup_done = ours.leader(metrics.JOB_LAST_SUCCESS, 'job_name="dedup"')
+    remembered = duration(limits.jobs_remembered)
+    interval = ours.leader(metrics.JOB_INTERVAL)
+    bounds = f"{number(limits.stale_least)}, {number(limits.stale_most)}"
     memory = [
         _rule(CLUSTER_POINTS, _sum(ours.leader(metrics.POINTS), CLUSTER_POINTS)),
         _rule(COLLECTION_POINTS, _sum(ours.leader(metrics.POINTS), COLLECTION_POINTS)),
@@ -64,7 +85,7 @@ def groups(settings: DashboardSettings, *, window: str = WINDOW) -> list[dict[st
             f"{_sum(ours.leader(metrics.EXPIRED_POINTS), EXPIRED)} "
             f"or {_sum(ours.leader(metrics.EXPIRED_OLDEST_AGE), EXPIRED)} * 0",
         ),
-        _rule(EXPIRED_AGE, _max(ours.leader(metrics.EXPIRED_OLDEST_AGE), EXPIRED_AGE)),
+        _rule(EXPIRED_AGE, ours.leader(metrics.EXPIRED_OLDEST_AGE)),
         # 0 where dedup found none, for the same reason; but not before its first run: a rise from nothing
         _rule(
             DUPLICATES,
@@ -75,7 +96,11 @@ def groups(settings: DashboardSettings, *, window: str = WINDOW) -> list[dict[st
         _rule(INVALID, _sum(ours.leader(metrics.INVALID_POINTS), INVALID)),
         _rule(DRIFT, _sum(ours.leader(metrics.SCHEMA_DRIFT), DRIFT)),
         _rule(DELETED, _sum(ours.rate(metrics.DELETED_POINTS, window=window), DELETED)),
-        _rule(LAST_SUCCESS, _max(ours.of(metrics.JOB_LAST_SUCCESS), LAST_SUCCESS)),
+        # of whatever daemon: one that takes over may have worked long ago last, and the one before may be gone
+        _rule(
+            LAST_SUCCESS, _max(f"max_over_time({ours.of(metrics.JOB_LAST_SUCCESS)}[{remembered}])", LAST_SUCCESS)
+        ),
+        _rule(STALE_AFTER, f"{number(limits.stale_intervals)} * {interval} + clamp({interval}, {bounds})"),
     ]
     qdrant = [
         _rule(QDRANT_REQUESTS, _sum(theirs.rate(foreign.REST_RESPONSES, window=window), QDRANT_REQUESTS)),

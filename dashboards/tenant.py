@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dashboards.expressions import aggregate, largest, total
+from dashboards.expressions import aggregate, largest, ratio, total
 from dashboards.panels import NONE_IS_GOOD, PLAIN, Board, Panel, Query, Row, bars, lines, number, rising, rows
-from dashboards.rules import TENANT_POINTS, series
 from dashboards.settings import DashboardSettings
 from dashboards.thresholds import Thresholds
-from dashboards.variables import of_daemon, ours, recorded
+from dashboards.variables import of_daemon, ours
 from ops import metrics
 
 UID = "comemory-tenant"
@@ -31,7 +30,7 @@ def board(settings: DashboardSettings, limits: Thresholds) -> Board:
 
 
 def _now(limits: Thresholds) -> list[Panel]:
-    source = ours("tenant", "scope")
+    source = ours("one_tenant", "scope")
     points = source.leader(metrics.POINTS)
     everyone = ours("scope").leader(metrics.POINTS)
     return [
@@ -39,37 +38,36 @@ def _now(limits: Thresholds) -> list[Panel]:
         number(
             "Share of all points",
             "This tenant's part of the whole memory. One that outgrows the others may deserve shards of its own.",
-            "percentunit", f"{total(points)} / {total(everyone)}", rising(0.5, 0.8),
+            "percentunit", ratio(total(points), total(everyone)), rising(0.5, 0.8),
         ),
         number(
             "Overdue",
             "Points past their time that are not yet deleted. More than one run's worth: see Operations.",
-            "short", f"{total(source.leader(metrics.EXPIRED_POINTS))} or vector(0)",
+            "short", source.counted(metrics.EXPIRED_POINTS),
             rising(1, limits.backlog_points),
         ),
         number(
             "Expire within a week",
-            "A forecast; warn the tenant before a large part of its memory goes.",
-            "short", total(source.leader(metrics.EXPIRING_POINTS, 'window="7d"')) + " or vector(0)", PLAIN,
+            "A forecast for all scopes; warn the tenant before a large part of its memory goes.",
+            "short", source.counted(metrics.EXPIRING_POINTS, 'window="7d"'), PLAIN,
         ),
         number(
             "Breaks of the schema",
-            "Findings of the last audit in this tenant's points; the table below says which.",
-            "short", f"{total(source.leader(metrics.INVALID_POINTS))} or vector(0)",
+            "Findings of the last audit in this tenant's points, of all scopes; the table below says which.",
+            "short", source.reported(metrics.INVALID_POINTS, "audit"),
             rising(1, limits.invalid_points),
         ),
         number(
             "Copies found",
             "Copies of this tenant that the last run of dedup found. Never across an access boundary.",
-            "short", f"{total(source.leader(metrics.DUPLICATE_POINTS))} or vector(0)", PLAIN,
+            "short", source.reported(metrics.DUPLICATE_POINTS, "dedup"), PLAIN,
         ),
     ]  # fmt: skip
 
 
 def _growth() -> list[Panel]:
-    source = ours("tenant", "scope")
+    source = ours("one_tenant", "scope")
     points = source.leader(metrics.POINTS)
-    own = series(TENANT_POINTS, *recorded(), 'tenant_id=~"$tenant"')
     return [
         lines(
             "Points by scope",
@@ -84,7 +82,7 @@ def _growth() -> list[Panel]:
         lines(
             "Change within a day",
             "Points now less points a day before, over time. Below 0 more was removed than written.",
-            "short", [Query(f"sum({own}) - sum({own} offset 1d)", "change")],
+            "short", [Query(source.change(metrics.POINTS, "1d"), "change")],
         ),
         rows(
             "By collection and scope",
@@ -102,12 +100,12 @@ def _growth() -> list[Panel]:
 
 
 def _retention(limits: Thresholds) -> list[Panel]:
-    source = ours("tenant", "scope")
+    source = ours("one_tenant", "scope")
     return [
         bars(
             "Expiry forecast",
-            "Points that expire within a day, a week and a month; each includes the one before. Renewed points "
-            "leave the forecast.",
+            "Points of all scopes that expire within a day, a week and a month; each includes the one before. "
+            "Renewed points leave the forecast.",
             "short", [Query(total(source.leader(metrics.EXPIRING_POINTS), "window"), "within {{window}}")], width=8,
         ),
         lines(
@@ -128,19 +126,20 @@ def _retention(limits: Thresholds) -> list[Panel]:
 
 
 def _quality(limits: Thresholds) -> list[Panel]:
-    source = ours("tenant", "scope")
+    source = ours("one_tenant", "scope")
     found = source.leader(metrics.INVALID_POINTS)
     return [
         rows(
             "Largest sources of invalid payloads",
-            "Where most breaks of the schema are, by collection and reason. List the points with: comemory audit "
-            "--deep --tenant ID --quarantine FILE, and give it to the team that writes them.",
+            "Where most breaks of the schema are, in all scopes, by collection and reason. List the points with: "
+            "comemory audit --deep --tenant ID --quarantine FILE, and give it to the team that writes them.",
             "short", [Query(largest(20, total(found, "collection", "reason")), "points")],
             width=12, colours={"points": rising(1, limits.invalid_points)},
         ),
         lines(
             "Breaks of the schema over time",
-            "By reason. A line that begins on one day began with a writer's new version on that day.",
+            "By reason, in all scopes. A line that begins on one day began with a writer's new version on that "
+            "day.",
             "short", [Query(aggregate("sum", found, "reason"), "{{reason}}")], rising(limits.invalid_points),
         ),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ MINUTE: Final = 60.0
 HOUR: Final = 3600.0
 DAY: Final = 86400.0
 
-_STALE: Final = MappingProxyType(
+_FAILING: Final = MappingProxyType(
     {"census": 10 * MINUTE, "ttl": 3 * HOUR, "dedup": 13 * HOUR, "audit": 3 * HOUR, "audit-deep": 49 * HOUR}
 )
 
@@ -21,8 +21,13 @@ class Thresholds:
     """The limits; times are in seconds.
 
     Args:
-        stale: By job, how long after its last success it is stale: two of its default intervals and a little. Who
-            changes a schedule changes this too.
+        stale_intervals, stale_least, stale_most: A job is stale when its last success is longer ago than so many of
+            its intervals, and one more, but that at least and at most so long. The daemon tells the interval.
+        failing: By job, in what time all of its runs must have failed: two of its default intervals and a little.
+        jobs_remembered: For how long a job's last success and first appearance are remembered, whatever becomes of
+            the daemon; of jobs with longer intervals nobody is told that they never succeeded.
+        outage_told: For how long after an outage of Qdrant of which somebody was told jobs may make up for it.
+        census_old: From when on the numbers of the dashboards are too old.
         daemon_absent, no_active_daemon: For how long no daemon is seen, or none holds the lease.
         daemon_remembered: For how long a daemon that was seen once is missed: longer than anybody leaves it alone.
         qdrant_down, qdrant_target_down, replica_dead, collection_red, collection_grey: For how long.
@@ -39,11 +44,17 @@ class Thresholds:
         slow_request: Seconds of a request's 99th percentile that are coloured as slow.
     """
 
-    stale: Mapping[str, float] = field(default_factory=lambda: _STALE)
+    stale_intervals: float = 2
+    stale_least: float = 10 * MINUTE
+    stale_most: float = HOUR
+    failing: Mapping[str, float] = field(default_factory=lambda: _FAILING)
+    jobs_remembered: float = 15 * DAY
+    outage_told: float = 30 * MINUTE
+    census_old: float = 10 * MINUTE
     daemon_absent: float = 5 * MINUTE
     daemon_remembered: float = 7 * DAY
     no_active_daemon: float = 5 * MINUTE
-    qdrant_down: float = 3 * MINUTE
+    qdrant_down: float = 2 * MINUTE
     qdrant_target_down: float = 5 * MINUTE
     replica_dead: float = 10 * MINUTE
     collection_red: float = 5 * MINUTE
@@ -72,13 +83,14 @@ class Thresholds:
     def hurried(self, factor: float) -> Self:
         """The same limits with every time divided, so that a test need not wait hours; numbers stay."""
         times = {f.name: getattr(self, f.name) / factor for f in fields(self) if f.name in _TIMES}
-        return replace(self, stale={job: limit / factor for job, limit in self.stale.items()}, **times)
+        return replace(self, failing={job: limit / factor for job, limit in self.failing.items()}, **times)
 
 
 _TIMES: Final = frozenset(
     {
-        "daemon_absent", "daemon_remembered", "no_active_daemon", "qdrant_down", "qdrant_target_down",
-        "replica_dead", "collection_red", "collection_grey", "collector_failing", "drift", "folded", "backlog_age",
+        "stale_least", "stale_most", "jobs_remembered", "outage_told", "census_old", "daemon_absent",
+        "daemon_remembered", "no_active_daemon", "qdrant_down", "qdrant_target_down", "replica_dead",
+        "collection_red", "collection_grey", "collector_failing", "drift", "folded", "backlog_age",
         "backlog_window", "backlog_persistent",
         "duplicate_window", "persistent", "memory", "certificate_warning", "certificate_critical",
         "token_warning", "token_critical",

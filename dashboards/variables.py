@@ -29,7 +29,9 @@ _WHERE: Final = (_CLUSTER, 'job=~"$job"', 'instance=~"$instance"')
 def ours(*more: str) -> Source:
     """Selectors of the daemon's metrics; `more` are variables besides cluster, job, instance and collection."""
     labels = {"collection": 'collection=~"$collection"'}
+    # Of several values Grafana makes a regular expression and escapes each; one value alone it does not escape so.
     labels |= {"tenant_id": 'tenant_id=~"$tenant"'} if "tenant" in more else {}
+    labels |= {"tenant_id": 'tenant_id="$tenant"'} if "one_tenant" in more else {}
     labels |= {"scope": 'scope=~"$scope"'} if "scope" in more else {}
     return Source(_WHERE, labels)
 

@@ -64,7 +64,8 @@ def longest_pause(schedule: Schedule) -> timedelta | None:
     if trigger is None:
         return None
     if isinstance(trigger, IntervalTrigger):
-        return trigger.interval + schedule.jitter
+        every: timedelta = trigger.interval
+        return every + schedule.jitter
     last = trigger.get_next_fire_time(None, _now())
     year, longest = last + timedelta(days=366), timedelta(0)
     for _ in range(MOST_TIMES):

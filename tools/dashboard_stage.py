@@ -46,7 +46,8 @@ BEFORE = 20.0
 
 LIMITS: Thresholds = replace(
     DEFAULTS.hurried(120),
-    stale={"census": 120.0, "ttl": 3600.0, "dedup": 3600.0, "audit": 3600.0, "audit-deep": 3600.0},
+    stale_least=3600.0, stale_most=3600.0, jobs_remembered=3600.0, outage_told=30.0,
+    failing={"census": 120.0, "ttl": 3600.0, "dedup": 3600.0, "audit": 3600.0, "audit-deep": 3600.0},
     daemon_absent=12.0, daemon_remembered=300.0, no_active_daemon=3600.0, qdrant_down=6.0, qdrant_target_down=12.0,
     collector_failing=3600.0, drift=3.0, persistent=3.0, backlog_age=3600.0, backlog_points=30.0,
     backlog_window=BEFORE, backlog_persistent=3.0, duplicate_points=30.0, duplicate_window=BEFORE,
@@ -107,7 +108,7 @@ class Stage:
     def start_prometheus(self) -> None:
         """Start Prometheus with the rules, scraping both every second."""
         settings = DashboardSettings()
-        groups = rules.groups(settings, window=WINDOW) + alerts.groups(settings, self.limits)
+        groups = rules.groups(settings, self.limits, window=WINDOW) + alerts.groups(settings, self.limits)
         (self.folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
         config = {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},

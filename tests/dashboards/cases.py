@@ -14,15 +14,17 @@ from dashboards.thresholds import DEFAULTS, HOUR, MINUTE
 HERE = "CLUSTER"
 """Stands for the cluster that a case gets."""
 
-LONG = 200
+LONG = 300
 OURS = 'cluster="CLUSTER", job="comemory", instance="i"'
 STANDBY = 'cluster="CLUSTER", job="comemory", instance="standby"'
+GONE = 'cluster="CLUSTER", job="comemory", instance="gone"'
 QDRANT = 'cluster="CLUSTER", job="qdrant", instance="q:6333"'
 DAY = 24 * 60
 LIMITS = replace(
     DEFAULTS,
-    stale={"census": 10 * MINUTE, "ttl": 20 * MINUTE, "dedup": 30 * MINUTE, "audit": 40 * MINUTE,
-           "audit-deep": 50 * MINUTE},
+    failing={"census": 10 * MINUTE, "ttl": 20 * MINUTE, "dedup": 30 * MINUTE, "audit": 40 * MINUTE,
+             "audit-deep": 50 * MINUTE},
+    jobs_remembered=6 * HOUR,
     daemon_remembered=HOUR,
     backlog_window=HOUR,
     backlog_persistent=DEFAULTS.persistent,
@@ -85,34 +87,74 @@ def stale(job: str, ago: str) -> Fires:
     return alert("ComemoryJobStale", "warning", f"The job {job} last succeeded {ago} ago.", job_name=job)
 
 
+def _interval(minutes: int, job: str = "ttl", when: str = "") -> dict[str, str]:
+    return {ours("comemory_job_interval_seconds", job_name=job): f"{when}{60 * minutes}x{LONG}"}
+
+
+LAST = "comemory_job_last_success_timestamp_seconds"
+
+
+def _stale(minutes: int, limit: int, ago: str) -> list[Case]:
+    """A job with an interval, in minutes, and the limit that follows of it; `ago` is ten minutes more."""
+    last = _interval(minutes) | {ours(LAST, job_name="ttl"): f"0x{LONG}"}
+    former = {f'{LAST}{{{GONE}, job_name="ttl"}}': f"{60 * (limit - 1)}x{limit} _x{LONG}"}
+    return [
+        Case(f"a job of every {minutes} minutes succeeded long ago", last, limit + 10, [stale("ttl", ago)]),
+        Case(f"a job of every {minutes} minutes succeeded a while ago", last, limit - 1),
+        Case(f"a job of every {minutes} minutes succeeded in the daemon before", last | former, limit + 10),
+    ]
+
+
+def _never(minutes: int, limit: int, said: str) -> list[Case]:
+    summary = f"The job ttl has not succeeded since it was first seen, and should every {said}."
+    fires = [alert("ComemoryJobNeverSucceeded", "warning", summary, job_name="ttl")]
+    waits = {
+        f'comemory_job_interval_seconds{{{STANDBY}, job_name="ttl"}}': f"{60 * minutes}x{LONG}",
+        f"comemory_lease_held{{{STANDBY}}}": f"0x{LONG}",
+    }
+    others = {f'{LAST}{{{GONE}, job_name="ttl"}}': f"60x5 _x{LONG}"}
+    return [
+        Case(f"a job of every {minutes} minutes never succeeded", _interval(minutes), limit + 25, fires),
+        Case(f"a job of every {minutes} minutes is awaited", _interval(minutes), limit - 1),
+        Case(f"a job of every {minutes} minutes is new", _interval(minutes, when="_x60 "), limit + 25),
+        Case(f"a job of every {minutes} minutes does not run where no lease is held", waits, limit + 25),
+        Case(f"a job of every {minutes} minutes succeeded in a daemon that is gone", _interval(minutes) | others,
+             limit - 1),
+    ]  # fmt: skip
+
+
+DOWN = ("ComemoryQdrantDown", "critical", {"cluster": "CLUSTER", "job": "comemory"},
+        "Qdrant does not answer the daemon of CLUSTER.")  # fmt: skip
+
+
+def _outage() -> list[Case]:
+    """All jobs fail from the 30th minute on. With an outage from then to the 130th, and longer."""
+    failing = _interval(1, "census") | {
+        ours(LAST, job_name="census"): "0+60x30 1800x300",
+        ours("comemory_job_runs_total", job_name="census", outcome="failed"): "0x30 1+1x300",
+        ours("comemory_job_runs_total", job_name="census", outcome="success"): "0+1x30 30x300",
+    }
+    away = {ours("comemory_qdrant_up"): "1x30 0x100 1x200"}
+    blip = {ours("comemory_qdrant_up"): "1x108 0x1 1x200"}
+    fails = alert("ComemoryJobFailing", "warning", "The job census only fails: 10 times in 10m.", job_name="census")
+    return [
+        Case("jobs fail because Qdrant is away", failing | away, 120, [DOWN]),
+        Case("jobs that failed because Qdrant was away make up for it", failing | away, 150),
+        Case("jobs go on failing when Qdrant is back for long", failing | away, 170,
+             [fails, stale("census", "2h 20m 0s")]),
+        Case("jobs fail, and Qdrant was away for a moment", failing | blip, 112,
+             [fails, stale("census", "1h 22m 0s")]),
+        Case("the jobs of a daemon that is gone", {
+            ours(LAST, job_name="census"): "0x20",
+            ours("comemory_job_interval_seconds", job_name="census"): "60x50",
+            ours("comemory_build_info"): "1x50 _x300", ours("comemory_lease_held"): "1x50 _x300",
+        }, 80, [alert("ComemoryDaemonAbsent", "critical", NO_DAEMON)], works=False),
+    ]  # fmt: skip
+
+
 def _of_job(job: str, minutes: int) -> list[Case]:
     times = "3" if minutes == 30 else "4"  # 4 where the window begins on a step; Prometheus extrapolates
-    hours, rest = divmod(minutes + 10, 60)
-    ago = f"{hours}h {rest}m 0s" if hours else f"{rest}m 0s"
-    return [*_stale(job, minutes, ago), *_never(job, minutes), *_failing(job, minutes, times, f"{minutes}m")]
-
-
-def _stale(job: str, minutes: int, ago: str) -> list[Case]:
-    last = {ours("comemory_job_last_success_timestamp_seconds", job_name=job): f"0x{4 * minutes}"}
-    return [
-        Case(f"{job} succeeded long ago", last, minutes + 10, [stale(job, ago)]),
-        Case(f"{job} succeeded a while ago", last, minutes - 1),
-    ]
-
-
-def _never(job: str, minutes: int) -> list[Case]:
-    idle = {ours("comemory_job_running", job_name=job): f"0x{4 * minutes}"}
-    summary = f"The job {job} has not succeeded since its daemon started."
-    fires = [alert("ComemoryJobNeverSucceeded", "warning", summary, job_name=job)]
-    waits = {
-        f'comemory_job_running{{{STANDBY}, job_name="{job}"}}': f"0x{4 * minutes}",
-        f"comemory_lease_held{{{STANDBY}}}": f"0x{4 * minutes}",
-    }
-    return [
-        Case(f"{job} never succeeded", idle, minutes + 1, fires),
-        Case(f"{job} is awaited", idle, minutes - 1),
-        Case(f"{job} does not run where the lease is not held", waits, 2 * minutes),
-    ]
+    return _failing(job, minutes, times, f"{minutes}m")
 
 
 def _failing(job: str, minutes: int, times: str, window: str) -> list[Case]:
@@ -168,6 +210,11 @@ CASES: list[Case] = [
                 "Daemons of CLUSTER comemory run, but none holds the lease.")],
          works=False),
     Case("one of two holds the lease", {f"comemory_lease_held{{{STANDBY}}}": "0x60"}, 30),
+    Case("two work without a lease, and see 80 invalid payloads each", {
+        f"comemory_lease_held{{{STANDBY}}}": "1x60",
+        ours("comemory_invalid_points", collection="cm", tenant_id="t_a", reason="scope.unknown"): "80x60",
+        f'comemory_invalid_points{{{STANDBY}, collection="cm", tenant_id="t_a", reason="scope.unknown"}}': "80x60",
+    }, 40),
     Case("a collector fails",
          {ours("comemory_collector_success", collector="storage", collection="cm"): "1x10 0x60"}, 40,
          [alert("ComemoryCollectorFailing", "warning", "The collector storage cannot count cm.",
@@ -179,7 +226,10 @@ CASES: list[Case] = [
         ours("comemory_qdrant_up"): "0x60",
     }, 40, [alert("ComemoryQdrantDown", "critical", "Qdrant does not answer the daemon of CLUSTER.")]),
     # --- the jobs
-    *(case for job, limit in LIMITS.stale.items() for case in _of_job(job, int(limit / MINUTE))),
+    *(case for job, limit in LIMITS.failing.items() for case in _of_job(job, int(limit / MINUTE))),
+    *_stale(1, 12, "22m 0s"), *_stale(20, 60, "1h 10m 0s"), *_stale(90, 240, "4h 10m 0s"),
+    *_never(1, 12, "12m 0s"), *_never(20, 60, "1h 0m 0s"), *_never(90, 240, "4h 0m 0s"),
+    *_outage(),
     # --- the memory
     Case("expired points wait long", {
         ours("comemory_expired_oldest_age_seconds", collection="cm"): "25200x60",
@@ -274,6 +324,12 @@ CASES: list[Case] = [
         'resource="memory"}': "100x60",
         'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="m", pod="q-0", container="qdrant", '
         'resource="cpu"}': "2x60",
+        'up{cluster="CLUSTER", job="qdrant", instance="1.2.3.4:6333", namespace="m", pod="q-0"}': "1x60",
+        'up{cluster="CLUSTER", job="qdrant", instance="1.2.3.5:6333", namespace="m", pod="q-1"}': "1x60",
+        'container_memory_working_set_bytes{cluster="CLUSTER", namespace="theirs", pod="q-0", '
+        'container="qdrant"}': "99x60",
+        'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="theirs", pod="q-0", container="qdrant", '
+        'resource="memory"}': "100x60",
         'container_memory_working_set_bytes{cluster="CLUSTER", namespace="m", pod="q-1", '
         'container="qdrant"}': "80x60",
         'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="m", pod="q-1", container="qdrant", '

@@ -34,7 +34,8 @@ COUNTERS = (
 _WORDS = frozenset(
     {
         "sum", "max", "min", "count", "group", "avg", "by", "on", "and", "or", "unless", "rate", "increase", "topk",
-        "vector", "time", "offset", "histogram_quantile", "absent", "without", "ignoring", "group_left", "bool",
+        "vector", "time", "offset", "histogram_quantile", "last_over_time",
+        "absent", "without", "ignoring", "group_left", "bool",
     }
 )  # fmt: skip
 
@@ -77,7 +78,7 @@ def selectors(expression: str) -> list[tuple[str, str]]:
 
 
 def excused(rule: str, where: str) -> bool:
-    return any(e["rule"] == rule and re.search(e["where"], where) for e in EXCEPTIONS)
+    return any(re.fullmatch(e["rule"], rule) and re.search(e["where"], where) for e in EXCEPTIONS)
 
 
 def test_every_exception_is_needed_and_has_a_reason() -> None:
@@ -173,6 +174,43 @@ def test_a_query(target: Target) -> None:
     for name in names - COUNTERS:
         if name.endswith(("_total", *HISTOGRAM)):
             assert excused("counter aggregation", target.where), name
+
+
+OF_VARIABLES = {"tenant": ("tenant_id",), "scope": ("scope",), "collection": ("collection", "id")}
+LABELS = {m.name: m.labels for m in (*METRICS, *foreign.QDRANT, *foreign.PROMETHEUS)} | {
+    recorded.name: recorded.labels for recorded in rules.RECORDED
+}
+
+
+@pytest.mark.parametrize("target", [pytest.param(t, id=f"{t.uid}/{t.panel['title']}") for t in TARGETS])
+def test_a_query_heeds_every_variable_of_its_dashboard(target: Target) -> None:
+    there = {one["name"] for one in BOARDS[target.uid]["templating"]["list"]}
+    for variable, labels in OF_VARIABLES.items():
+        for name, matchers in selectors(target.expression) if variable in there else ():
+            where = f"{target.uid} / {target.panel['title']} / {name}"
+            of = LABELS.get(name, LABELS.get(re.sub("_(bucket|count|sum)$", "", name), ()))
+            has = [label for label in labels if label in of]
+            if has and not excused("filter", where):
+                operator = "=" if (target.uid, variable) == ("comemory-tenant", "tenant") else "=~"
+                assert any(f'{label}{operator}"${variable}"' in matchers for label in has), (variable, name)
+            if not has:
+                assert excused(f"no {variable}", where), (variable, name)
+            if not has and name in OF_ALL_SCOPES and variable == "scope":
+                assert "all scopes" in target.panel["description"]
+
+
+OF_ALL_SCOPES = {"comemory_expiring_points", "comemory_invalid_points"}
+
+
+def test_a_value_in_a_link_is_encoded() -> None:
+    for text in re.findall(r"var-\w+=\$\{[^}]*\}", json.dumps(BOARDS)):
+        assert text.endswith(":percentencode}"), text
+
+
+def test_a_table_of_tenants_has_an_end() -> None:
+    for target in TARGETS:
+        if target.panel["type"] == "table" and re.search(r"by \(tenant_id\)", target.expression):
+            assert "topk(" in target.expression, target.where
 
 
 @pytest.mark.parametrize("uid", BOARDS)

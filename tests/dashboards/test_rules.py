@@ -12,6 +12,8 @@ from dashboards.settings import DashboardSettings
 from tests.support.prometheus import programs
 
 STANDBY = 'cluster="c", job="comemory", instance="standby"'
+TWIN = 'cluster="c", job="comemory", instance="twin"'
+GONE = 'cluster="c", job="comemory", instance="gone"'
 OURS = 'cluster="c", job="comemory", instance="i"'
 QDRANT = 'cluster="c", job="qdrant", instance="q"'
 
@@ -35,6 +37,15 @@ INPUT = {
     f'comemory_invalid_points{{{OURS}, collection="a", tenant_id="t_b", reason="x.z"}}': "7x30",
     f'comemory_schema_drift{{{OURS}, collection="a", kind="index_missing"}}': "2x30",
     f'comemory_schema_drift{{{STANDBY}, collection="a", kind="index_missing"}}': "9x30",
+    # another that works, too, since there is no lease, counts the same
+    f"comemory_lease_held{{{TWIN}}}": "1x30",
+    f'comemory_points{{{TWIN}, collection="a", tenant_id="t_a", scope="docs"}}': "10x30",
+    f'comemory_collection_points{{{TWIN}, collection="a"}}': "30x30",
+    f'comemory_expired_points{{{TWIN}, collection="a", tenant_id="t_a", scope="docs"}}': "3x30",
+    f'comemory_expired_oldest_age_seconds{{{TWIN}, collection="a"}}': "60x30",
+    f'comemory_duplicate_points{{{TWIN}, collection="a", tenant_id="t_a", scope="docs"}}': "2x30",
+    f'comemory_invalid_points{{{TWIN}, collection="a", tenant_id="t_a", reason="x.y"}}': "1x30",
+    f'comemory_schema_drift{{{TWIN}, collection="a", kind="index_missing"}}': "2x30",
     # counters and times are of all daemons: what a former leader did was done
     f'comemory_deleted_points_total{{{OURS}, job_name="ttl", collection="a", tenant_id="t_a", scope="docs"}}':
         "0+60x30",
@@ -42,6 +53,10 @@ INPUT = {
         "0+120x30",
     f'comemory_job_last_success_timestamp_seconds{{{OURS}, job_name="dedup"}}': "900x30",
     f'comemory_job_last_success_timestamp_seconds{{{STANDBY}, job_name="dedup"}}': "300x30",
+    f'comemory_job_last_success_timestamp_seconds{{{GONE}, job_name="dedup"}}': "950x5 _x30",
+    f'comemory_job_interval_seconds{{{OURS}, job_name="dedup"}}': "21600x30",
+    f'comemory_job_interval_seconds{{{OURS}, job_name="census"}}': "60x30",
+    f'comemory_job_interval_seconds{{{TWIN}, job_name="census"}}': "60x30",
     f'rest_responses_total{{{QDRANT}, method="POST", endpoint="/x", status="200"}}': "0+60x30",
     f'rest_responses_total{{{QDRANT}, method="GET", endpoint="/x", status="200"}}': "0+30x30",
     'rest_responses_total{cluster="c", job="other", endpoint="/x", status="200"}': "0+600x30",
@@ -60,7 +75,8 @@ EXPECTED: dict[rules.Recorded, dict[tuple[str, ...], float]] = {
     rules.INVALID: {("a", "x.y"): 3, ("a", "x.z"): 7},
     rules.DRIFT: {("a", "index_missing"): 2},
     rules.DELETED: {("a", "ttl"): 3},
-    rules.LAST_SUCCESS: {("dedup",): 900},
+    rules.LAST_SUCCESS: {("dedup",): 950},
+    rules.STALE_AFTER: {("dedup",): 2 * 21600 + 3600, ("census",): 2 * 60 + 600},
     rules.QDRANT_REQUESTS: {("/x", "200"): 1.5},
     rules.QDRANT_P99: {(): 0.2},
 }

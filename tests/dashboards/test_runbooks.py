@@ -49,3 +49,4 @@ def test_the_commands_and_options_exist(page: Path) -> None:
             command = command.commands[words[1]]
         options = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
+        assert words[0] != "plan" or "--declared" in words, "without a declaration it only says that there is none"

@@ -152,6 +152,7 @@ def test_promtool_takes_the_rules_and_one_pod_raises_one_alert(tmp_path: Path):
         'vec_memory_resident_bytes{job="db.memory", instance="2:6333"}': 2.1e9,
         'vec_memory_resident_bytes{job="dbxmemory", instance="3:6333"}': 2.1e9,
         'memory_resident_bytes{job="vectors", instance="4:6333"}': 2.1e9,
+        f'up{{job="vectors", instance="1:6333", {where}}}': 1,
         f'container_memory_working_set_bytes{{container="qdrant", {where}}}': 2.0e9,
         f'kube_pod_container_resource_limits{{container="qdrant", resource="memory", {where}}}': 2 * 1024**3,
     }
