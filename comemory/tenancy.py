@@ -81,7 +81,7 @@ class Subject:
 
 
 def _look(value: object) -> str:
-    """A text without what the eye passes over: case, blanks, hyphens for underscores, forms of one letter."""
+    """A text without what is passed over: prefix, case, blanks, hyphens for underscores, forms of one letter."""
     plain = unicodedata.normalize("NFKC", str(value)).casefold()
     shown = "".join(c for c in plain if not c.isspace() and unicodedata.category(c) not in {"Cf", "Cc"})
-    return unicodedata.normalize("NFKC", shown).replace("-", "_")
+    return unicodedata.normalize("NFKC", shown).replace("-", "_").removeprefix("t_")

@@ -210,14 +210,16 @@ def _counts(collections: dict[str, Any]) -> None:
     """The table of before and after, with all other tenants in one line."""
     rows: list[tuple[str, str, str, str]] = []
     for name, found in collections.items():
-        before = {one["scope"]: one["count"] for one in found["before"]}
-        looked = found["after"] is not None
-        after = {one["scope"]: one["count"] for one in found["after"] or []}
-        for scope in sorted({*before, *after}):
-            then = f"{after.get(scope, 0):,}" if looked else ""
-            rows.append((name, scope or "(no scope)", f"{before.get(scope, 0):,}", then))
-        others = found["others"]
-        rows.append((name, "(all others)", f"{others['before']:,}", f"{others['after']:,}" if looked else ""))
+        times = [found["before"], found["after"]]
+        for scope in sorted({one["scope"] for time in times for one in time or []}):
+            rows.append((name, scope or "(no scope)", _number(times[0], scope), _number(times[1], scope)))
+        before, after = ("" if count is None else f"{count:,}" for count in found["others"].values())
+        rows.append((name, "(all others)", before, after))
     if rows:
         output.console().print()
         output.table(("collection", "scope", "before", "after"), rows, right=("before", "after"))
+
+
+def _number(counts: list[dict[str, Any]] | None, scope: str) -> str:
+    """How many points of a scope there were at one time; empty where nobody looked."""
+    return "" if counts is None else f"{sum(one['count'] for one in counts if one['scope'] == scope):,}"

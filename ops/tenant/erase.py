@@ -43,8 +43,8 @@ def erase(context: Context, subject: Subject, log: ErasureLog | None = None) -> 
     """Erase the subject's points, or in a dry run say what would go.
 
     The rows are the points erased by collection, tenant and scope: in a dry run those that would be. `details`
-    holds, per collection, `before` and `after` (the subject's points by tenant and scope; `after` is null where it
-    was not looked at again), `others` (all other points, `before` and `after`), `shared` (left alone, since they
+    holds, per collection, `before` and `after` (the subject's points by tenant and scope; null where it was not
+    looked at then), `others` (all other points, `before` and `after`), `shared` (left alone, since they
     name others, too), `named` (points of others that name the owner, null: not known), `looks_alike` (points by
     tenant) and `changed` (given to another before their batch); and under `erasure` what is about the whole:
     `tenant`, `owner`, `proven` (that nothing is left), `left`, `not_searched` and `log`.
@@ -263,9 +263,9 @@ class _Erasure:
         }
 
     def _fill_collection(self, name: str) -> None:
-        before = self.before.get(name, Look())
+        before = self.before.get(name)
         after = None if self.after is None else self.after.get(name)
-        last = after or before
+        last = after or before or Look()
         self.report.skipped += last.shared.count + self.changed[name]
         if last.shared.count:
             self._tell(
@@ -274,9 +274,12 @@ class _Erasure:
                 f"such as {', '.join(last.shared.examples)}: left alone. Say whose each is, then run again.",
             )
         self.report.details[name] = {
-            "before": counts_table(before.counts()),
+            "before": None if before is None else counts_table(before.counts()),
             "after": None if after is None else counts_table(after.counts()),
-            "others": {"before": before.others, "after": None if after is None else after.others},
+            "others": {
+                "before": None if before is None else before.others,
+                "after": None if after is None else after.others,
+            },
             "shared": last.shared.count,
             "named": last.named,
             "looks_alike": dict(sorted(last.alike.items())),

@@ -15,9 +15,9 @@ from ops.jobs.tally import Tally
 from ops.migrate.copy import after_id
 from ops.report import JobReport, Problem, Row
 from ops.tenant.export_file import ExportFile, IdDigest
-from ops.tenant.look import FIELDS
+from ops.tenant.look import FIELDS, hides_points
 from ops.tenant.look import PAGE as PAGE_OF_IDS
-from ops.tenant.places import chosen
+from ops.tenant.places import chosen, places
 
 FORMAT = 1
 PAGE = 500
@@ -95,7 +95,11 @@ class _Export:
                 self._compare(name)
                 self.report.collections += 1
             except CollectionGone as gone:
-                self.report.problems.append(Problem(name, str(gone)))
+                self._tell(name, str(gone))
+        there = () if self.wanted.collections else places(self.session, self.context.settings.collections).memory
+        for name in there:
+            if name not in self.names:
+                self._tell(name, f"'{name}' was made after the export began; it is not in the file.")
 
     def _write(self, name: str) -> None:
         """Append the points that are not in the file yet, in order of id."""
@@ -124,7 +128,8 @@ class _Export:
     def _compare(self, name: str) -> None:
         """See whether the file has the points that are there now, and tell of what it cannot have."""
         now = self.now[name] = _Now()
-        page = Limits.of(self.session.collection(name)).page(PAGE_OF_IDS)
+        info = self.session.collection(name)
+        page = Limits.of(info).page(PAGE_OF_IDS)
         for points in ahead(self.session.scroll(name, self.subject.any_filter(), payload=FIELDS, page=page)):
             self._go_on()
             for point in points:
@@ -133,6 +138,12 @@ class _Export:
                     now.ids.add(point["id"])
                 else:
                     now.shared.add(point)
+        if hides_points(info):
+            self._tell(
+                name,
+                f"'{name}' hides points from every reader until they are optimized (`prevent_unoptimized`); these "
+                "are not in the file.",
+            )
         written = self.file.counts[name].total()
         if now.ids != self.file.ids[name]:
             self._tell(

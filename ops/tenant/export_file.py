@@ -7,6 +7,7 @@ off. `FILE` is there when it is complete, with `FILE.manifest.json`. All are for
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -184,7 +185,9 @@ class ExportFile:
     def close(self) -> None:
         """Close it; another run may go on."""
         if self._file is not None:
-            self._file.close()
+            # What a full disk did not take is read again by the run that goes on.
+            with contextlib.suppress(OSError):
+                self._file.close()
 
 
 def _difference(begun: Mapping[str, Any], asked: Mapping[str, Any]) -> str:

@@ -117,7 +117,7 @@ def verify(path: Path) -> Verified:
             if previous != found.last:
                 found.faults.append(f"line {number} does not follow what stands before it")
             if event == BEGUN:
-                open_runs[run] = f"line {number}: {entry.get('tenant')} begun at {entry.get('time')}"
+                open_runs[run] = f"line {number}: {entry.get('tenant')!r} begun at {entry.get('time')}"
             else:
                 open_runs.pop(run, None)
         found.last = _digest(line)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from comemory.tenancy import Belonging, Subject
-from ops.errors import IndexRequired, Stopped
+from ops.errors import IndexRequired, OpsError, Stopped
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Context, Progress
 from ops.jobs.limits import Limits
@@ -43,17 +45,31 @@ class Look:
         return Counter({key: tally.count for key, tally in self.own.items()})
 
 
+def hides_points(info: Mapping[str, Any]) -> bool:
+    """Whether the server may have points of a collection that neither a scroll nor a count shows.
+
+    Source: Qdrant's optimizer setting `prevent_unoptimized`, of 1.17.1 and newer.
+    """
+    return bool((info["config"].get("optimizer_config") or {}).get("prevent_unoptimized"))
+
+
 def look(context: Context, subject: Subject, name: str, step: str) -> Look:
     """Read the deciding fields of every point of a collection.
 
     Raises:
         Stopped: the run was asked to stop; half a look tells nothing.
-        OpsError: the server refused it.
+        OpsError: the server refused it, or hides points of this collection.
     """
     session = context.session
     found = Look()
     alike: dict[object, bool] = {}
-    page = Limits.of(session.collection(name)).page(PAGE)
+    info = session.collection(name)
+    if hides_points(info):
+        raise OpsError(
+            f"Collection '{name}' hides points from every reader until they are optimized (`prevent_unoptimized`), "
+            "so nobody could say what is left. Switch it off, wait until the collection is green, and run again."
+        )
+    page = Limits.of(info).page(PAGE)
     done, total = 0, session.count(name)
     for points in ahead(session.scroll(name, payload=FIELDS, page=page)):
         done += len(points)

@@ -65,7 +65,7 @@ def test_an_owner_of_the_same_name_in_another_tenant_is_another() -> None:
 
 
 @pytest.mark.parametrize(
-    "tenant", ["T_A", " t_a", "t-a", "t_a\N{ZERO WIDTH SPACE}", "\N{FULLWIDTH LATIN SMALL LETTER T}_a"]
+    "tenant", ["T_A", "a", " t_a", "t-a", "t_a\N{ZERO WIDTH SPACE}", "\N{FULLWIDTH LATIN SMALL LETTER T}_a"]
 )
 def test_what_a_person_could_take_for_it_looks_alike(tenant: str) -> None:
     assert TENANT.looks_alike(tenant)

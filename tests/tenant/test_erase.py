@@ -243,6 +243,18 @@ def test_without_an_index_in_strict_mode_nothing_is_erased_anywhere(
     assert not tenancy.log.exists() or events(tenancy) == []
 
 
+def test_where_points_are_hidden_from_readers_nothing_is_erased(
+    client: QdrantClient, tenancy: Tenancy, collections: tuple[str, str]
+) -> None:
+    put(client, collections[0], {1: payload("t_a")})
+    setting: Any = {"optimizers_config": {"prevent_unoptimized": True}}
+    with tenancy.session() as session:
+        session.request("PATCH", f"/collections/{collections[1]}", setting)
+    report = tenancy.erase("t_a")
+    assert (report.outcome, report.handled, client.count(collections[0]).count) == ("failed", 0, 1)
+    assert f"'{collections[1]}' hides points from every reader" in report.problems[0].message
+
+
 def test_where_only_deleting_asks_for_an_index_nothing_is_erased_either(
     client: QdrantClient, tenancy: Tenancy, collections: tuple[str, str]
 ) -> None:

@@ -310,6 +310,38 @@ def test_a_collection_that_goes_away_meanwhile_is_told(
     assert manifest(output)["points"][1]["there_at_the_end"] is None
 
 
+def test_a_collection_made_meanwhile_is_told(
+    client: QdrantClient, endpoint: Endpoint, collections: tuple[str, str], output: Path
+) -> None:
+    late = f"cm_text_4_v{uuid.uuid4().int % 10**8 + 1}"
+    dense = {"dense": models.VectorParams(size=4, distance=models.Distance.COSINE)}
+    with FaultProxy(endpoint.url) as proxy:
+        proxy.script(Call(lambda: client.create_collection(late, dense)), path=f"{collections[1]}/points/scroll")
+        try:
+            report = run(proxy.url, output)
+        finally:
+            client.delete_collection(late)
+    assert (report.outcome, len(lines(output))) == ("partial", 30)
+    assert manifest(output)["notes"] == [f"'{late}' was made after the export began; it is not in the file."]
+
+
+def test_a_full_disk_is_a_sentence_and_the_same_command_goes_on(
+    endpoint: Endpoint, collections: tuple[str, str], output: Path
+) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COMEMORY_", "QDRANT_"))}
+    environment["COMEMORY_QDRANT__URL"] = endpoint.url
+    # No file may grow beyond 4 kB; the lines of a collection are more.
+    command = f"ulimit -f 4; exec {sys.executable} -m ops tenant export t_a --output {output}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "defect" in done.stderr) == (1, False), done.stderr
+    assert "File too large. Run again to go on." in done.stderr and "is not complete" in done.stderr
+    assert not output.exists()
+    assert run(endpoint.url, output, page=500).outcome == "success"
+    assert len(lines(output)) == 30
+
+
 def test_a_tenant_that_is_not_there_has_an_empty_file(
     endpoint: Endpoint, collections: tuple[str, str], output: Path
 ) -> None:

@@ -34,7 +34,7 @@ def test_lines_are_chained_and_for_their_owner_only(log: ErasureLog) -> None:
     found = verify(log.path)
     assert (found.entries, found.faults, found.unended) == (2, [], [])
     ErasureLog(log.path).append(entry(run="r2"))
-    assert verify(log.path).unended == ["line 3: t_a begun at 2026-06-01T00:00:00Z"]
+    assert verify(log.path).unended == ["line 3: 't_a' begun at 2026-06-01T00:00:00Z"]
     assert verify(log.path).last != found.last
 
 
