@@ -28,6 +28,9 @@ TEXT: Final = "text"
 LEGACY: Final = "legacy"
 """Where the new payload says what it was before: origin, collection, id, shape, rule, and the old fields."""
 
+NOT_PLANNED: Final = "shape.new"
+"""Why a point has no place that came after the look at its collection, with a shape that was not seen there."""
+
 _KIND_OF_SCOPE: Final = {
     "docs": "document", "messages": "message", "memory": "document", "artifacts": "artifact", "signals": "message",
 }  # fmt: skip
@@ -131,6 +134,8 @@ class Mapper:
         if found is None and self._forced is not None and self._forced.fits(payload):
             found = self._forced
         if found is None or (self._shapes is not None and found.name not in self._shapes):
+            if found is not None and (found is not FLAT or not self._shapes):
+                raise Unmappable(NOT_PLANNED, f"a point is of shape {found.name}, of which there was none before")
             looks = "no known shape" if found is None else f"shape {found.name}, which is not this collection's"
             raise Unmappable("shape.unknown", f"the payload has {looks}; its fields: {shown(sorted(payload), 200)}")
         return found

@@ -11,6 +11,11 @@ from comemory.migration.mapping import Layout, Mapped, Mapper, Refused, shapes_t
 from comemory.migration.rules import RuleSet
 
 EXAMPLES = 3
+BY = ("rule", "target", "tenant", "owner_kind", "scope", "visibility", "readers")
+"""What points with a place are counted by; `readers` are those besides the owner, parted by commas: the names of an
+access list, the team of public points, or the tenant of those that are public without a team."""
+
+Key = tuple[str, ...]
 MIXED = "shape.unknown"
 
 
@@ -18,7 +23,7 @@ MIXED = "shape.unknown"
 class Survey:
     """Counts over one collection, in memory that does not grow with it.
 
-    `rules` counts the points that have a place, by rule, tenant, owner kind, scope and visibility; `refused` those
+    `rules` counts the points that have a place, by `BY`: rule, tenant, and all that says who reads; `refused` those
     without one, by reason; `left_out` a framework's own markers. They are final after `finish`, since only then
     it is known which shapes the collection has.
     """
@@ -29,10 +34,10 @@ class Survey:
     points: int = 0
     shapes: Counter[str] = field(default_factory=Counter)
     left_out: int = 0
-    rules: Counter[tuple[str, str, str, str, str, str]] = field(default_factory=Counter)
+    rules: Counter[Key] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
-    _by_shape: dict[str, Counter[tuple[str, str, str, str, str, str]]] = field(default_factory=dict)
+    _by_shape: dict[str, Counter[Key]] = field(default_factory=dict)
     _refused_by_shape: dict[str, Counter[str]] = field(default_factory=dict)
     _mapper: Mapper | None = None
 
@@ -47,7 +52,7 @@ class Survey:
         if isinstance(outcome, Mapped):
             made = outcome.payload
             said = (made["tenant_id"], made["owner_kind"], made["scope"], made["visibility"])
-            key = (outcome.rule, outcome.target, *said)
+            key = (outcome.rule, outcome.target, *said, _readers(made))
             self._by_shape.setdefault(shape, Counter())[key] += 1
         elif isinstance(outcome, Refused):
             self._refused_by_shape.setdefault(shape, Counter())[outcome.code] += 1
@@ -83,7 +88,6 @@ class Survey:
 
     def to_json(self) -> dict[str, Any]:
         """As the plan's file and `--json` have it."""
-        names = ("rule", "target", "tenant", "owner_kind", "scope", "visibility")
         return {
             "collection": self.collection,
             "points": self.points,
@@ -92,8 +96,16 @@ class Survey:
             "mapped": self.mapped,
             "left_out": self.left_out,
             "rules": [
-                {**dict(zip(names, key, strict=True)), "count": count} for key, count in sorted(self.rules.items())
+                {**dict(zip(BY, key, strict=True)), "count": count} for key, count in sorted(self.rules.items())
             ],
             "refused": dict(sorted(self.refused.items())),
             "examples": dict(sorted(self.examples.items())),
         }
+
+
+def _readers(payload: Mapping[str, Any]) -> str:
+    if payload["visibility"] == "public":
+        return str(payload.get("team_id") or payload["tenant_id"])
+    if payload["visibility"] == "confidential":
+        return ", ".join(name for names in payload.get("acl", {}).values() for name in names)
+    return ""

@@ -13,6 +13,9 @@ _UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
 """A number below the first is a time since 1970 in 1/second of a second: seconds until the year 5138, then
 milliseconds (from 1973), microseconds and nanoseconds."""
 
+_NUMBER = re.compile(r"[1-9][0-9]{9}(?:\.[0-9]{1,6}|(?:[0-9]{3}){0,3})", re.ASCII)
+"""Seconds, milli-, micro- or nanoseconds since 1970 from 2001 to 2286; dates without hyphens have other lengths."""
+
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+)?(?:Z|[+-][0-9:]+)?", re.ASCII)
 
 
@@ -21,13 +24,16 @@ def to_utc(field: str, value: object, zone: str | None = None) -> str:
 
     Args:
         field: what the refusal calls it.
-        value: ISO 8601 with or without an offset, a bare date (its midnight), or a number since 1970.
+        value: ISO 8601 with or without an offset, a bare date (its midnight), or a number since 1970, which may be
+            written as a string if it has as many digits as a number of our century has.
         zone: the time zone of a value that names no offset. The hour that a change of clocks repeats is taken the
             first time; the one that it leaves out is read with the offset before it.
 
     Raises:
         Unmappable: `<field>.malformed`, or `<field>.no_zone` where only a zone is missing.
     """
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value) if "." in value else int(value)
     moment = _epoch(value) if _is_number(value) else _read(value)
     if moment is None:
         raise Unmappable(

@@ -155,7 +155,15 @@ def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], of_source: 
         f"{of_source} has {key} {ours.get(key)}, {of_target} has {theirs.get(key)}"
         for key in _COMPARED
         if ours.get(key) != theirs.get(key)
-    ]
+    ] + _coarser(ours, theirs, of_source, of_target)
+
+
+def _coarser(ours: Mapping[str, Any], theirs: Mapping[str, Any], of_source: str, of_target: str) -> list[str]:
+    """Whole numbers from 0 to 255 hold nothing of a fraction; fewer digits of one are no other vector."""
+    here, there = _precision(ours), _precision(theirs)
+    if there == "uint8" != here:
+        return [f"{of_source} has datatype {here}, {of_target} has {there}, which would cut its fractions off"]
+    return []
 
 
 def _model(live: LiveCollection) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
 
 import typer
 from pydantic import ValidationError
@@ -72,6 +73,14 @@ OneCollection = Annotated[
 Batch = Annotated[
     int, typer.Option("--batch", metavar="N", min=1, max=10_000, help="Points of one page and one upsert.")
 ]
+Replace = Annotated[
+    bool,
+    typer.Option(
+        "--replace",
+        help="Write over points that an earlier run made, after rules were mended; what was changed in them since "
+        "is lost.",
+    ),
+]
 DEFAULT_STATE = Path("comemory-migration")
 DEFAULT_BATCH = 500
 
@@ -112,17 +121,21 @@ class Common:
         named = self.migration.source or self.settings.qdrant
         given = {"url": self.source_url, "api_key_file": self.source_key_file}
         over = {key: value for key, value in given.items() if value is not None}
-        # Another server's key is not this one's.
-        before = named.model_dump(exclude={"api_key", "api_key_file"}) if self.source_url else dict(named)
+        # Another server's key is not this one's, and a key that is given is the only one.
+        before = named.model_dump(exclude={"api_key", "api_key_file"})
         try:
             return QdrantSettings.model_validate({**before, **over}) if over else named
         except ValidationError as error:
-            raise SettingsError(f"--source-url: {error.errors()[0]['msg']}.") from None
+            raise SettingsError(f"--source-url: {error.errors(include_input=False)[0]['msg']}.") from None
 
     @cached_property
     def state(self) -> State:
-        """Plan, checkpoint and quarantine of this migration between these two servers."""
-        return State(self.folder, self.migration.digest(f"{self.source.url} -> {self.settings.qdrant.url}"))
+        """Plan, checkpoint and quarantine of this migration between these two servers.
+
+        One collection alone has a folder of its own, so that its run ends no other's and keeps its quarantine.
+        """
+        folder = self.folder if self.collection is None else self.folder / f"only-{quote(self.collection, safe='')}"
+        return State(folder, self.migration.digest(f"{self.source.url} -> {self.settings.qdrant.url}"))
 
     def do(self, work: Callable[[Sides, State], T]) -> T:
         """Do some of it, with a session for each side."""
@@ -155,8 +168,10 @@ def plan(common: Common, *, as_json: AsJson = False) -> None:
 
 @app.command()
 @takes(Common)
-def run(common: Common, *, yes: Yes = False, as_json: AsJson = False) -> None:
+def run(common: Common, *, replace: Replace = False, yes: Yes = False, as_json: AsJson = False) -> None:
     """Copy the points as the plan says; one is made first where none was kept. Run it again after any end.
+
+    Points that are there stay as they are, unless --replace is given.
 
     Exits with 3 when points went to quarantine, or a part could not be done.
     """
@@ -168,12 +183,13 @@ def run(common: Common, *, yes: Yes = False, as_json: AsJson = False) -> None:
         if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise SettingsError("There is nobody to ask: give --yes to migrate this. Nothing was written.")
         points = sum(one["mapped"] for one in found["collections"])
-        if not typer.confirm(f"Write these {points:,} points to {common.settings.qdrant.url}?", err=True):
+        over = ", over those that are there" if replace else ""
+        if not typer.confirm(f"Write these {points:,} points to {common.settings.qdrant.url}{over}?", err=True):
             output.tell("Nothing was written.")
             raise typer.Exit(DONE)
 
     def copy(sides: Sides, state: State) -> JobReport:
-        if state.resume():
+        if state.resume(replacing=replace):
             output.tell(f"Going on from {state.folder / CHECKPOINT}.")
         try:
             return run_migration(sides, state, found, common.settings)
@@ -182,9 +198,15 @@ def run(common: Common, *, yes: Yes = False, as_json: AsJson = False) -> None:
 
     result = common.do(copy)
     show_report(result, as_json=as_json)
+    there = result.details.get("already_there", 0)
+    if there and not replace:
+        output.tell(
+            f"{there:,} of them {'was' if there == 1 else 'were'} in the target already and stayed as before; "
+            "`comemory migrate verify` shows what differs."
+        )
     if result.skipped:
         who = "1 point has" if result.skipped == 1 else f"{result.skipped:,} points have"
-        output.tell(f"{who} no place; see {common.folder / QUARANTINE} for each and its reason.")
+        output.tell(f"{who} no place; see {common.state.folder / QUARANTINE} for each and its reason.")
     raise typer.Exit(_code(result))
 
 
@@ -203,15 +225,12 @@ def verify(common: Common, *, as_json: AsJson = False) -> None:
 
 
 def _planned(sides: Sides, state: State, *, again: bool = False) -> dict[str, Any]:
-    """The plan that was kept, or a new one; one of a single collection is not kept."""
+    """The plan that was kept, or a new one."""
     kept = None if again else state.plan()
-    if kept is not None and (
-        sides.only is None or any(one["collection"] == sides.only for one in kept["collections"])
-    ):
+    if kept is not None:
         return kept
     made = make_plan(sides)
-    if sides.only is None:
-        state.keep_plan(made)
+    state.keep_plan(made)
     return made
 
 

@@ -33,7 +33,7 @@ def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
     ways = [
         (
             one["collection"], way["rule"], way["target"], way["tenant"], way["scope"],
-            f"{way['visibility']}, owner: {way['owner_kind']}", f"{way['count']:,}",
+            _who_reads(way), f"{way['count']:,}",
         )
         for one in plan["collections"] if not one["blocked"] for way in one["rules"]
     ]  # fmt: skip
@@ -52,8 +52,17 @@ def show_plan(plan: Mapping[str, Any], *, as_json: bool) -> None:
     for one in plan["collections"]:
         if one["blocked"]:
             output.tell(f"{one['collection']} cannot be migrated: {one['blocked']}.")
+    for alias, name in plan["aliases"].items():
+        output.tell(f"{alias} is an alias of {name}, which no rule is about; name that in the rule.")
     if plan["others"]:
         output.tell(f"No rule is about {', '.join(plan['others'])}; left alone.")
+
+
+def _who_reads(way: Mapping[str, Any]) -> str:
+    readers = way["readers"]
+    if way["visibility"] == "public" and readers == way["tenant"]:
+        readers = f"all of {readers}"
+    return f"{way['visibility']}{f': {readers}' if readers else ''}, owner: {way['owner_kind']}"
 
 
 def show_report(result: JobReport, *, as_json: bool) -> None:

@@ -43,6 +43,8 @@ def read_migration(file: Path | None, **over: str | None) -> Migration:
     source = values.pop("source", None)
     values |= {key: value for key, value in over.items() if value is not None}
     where = file or "the command line"
+    if isinstance(source, dict) and "url" not in source:
+        raise SettingsError(f"The rules of {where} are not usable:\n  source.url: is missing; whose key is it?")
     try:
         rules = RuleSet(**values)
         found = None if source is None else QdrantSettings.model_validate(source)

@@ -1,7 +1,8 @@
 """The run: pages of the source, mapped, written with insert-only upserts, and a checkpoint behind them.
 
 A batch is stored before its checkpoint is, and a second write of the same points changes nothing, so a run may be
-killed anywhere and started again. What was written to the target since stays as it is: nothing is overwritten.
+killed anywhere and started again. What was written to the target since stays as it is: nothing is overwritten
+unless that was asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import quote
 
 import orjson
 
-from comemory.migration.mapping import LeftOut, Mapped, Mapper, Refused
+from comemory.migration.mapping import NOT_PLANNED, LeftOut, Mapped, Mapper, Refused
 from ops.errors import OpsError
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Context, Progress, collection_errors, reporting
@@ -43,7 +44,8 @@ def run_migration(
     """Copy what the plan says.
 
     The rows are the points that have a place, by collection, tenant, scope and rule, and those that have none, by
-    reason; `handled` is how many points the targets gained, `skipped` how many were quarantined.
+    reason; `handled` is how many points the targets gained, `skipped` how many were quarantined, and the detail
+    `already_there` how many of those read in this run were in the target before.
 
     Args:
         sides: source and target.
@@ -56,6 +58,9 @@ def run_migration(
         chosen = [one for one in plan["collections"] if sides.only in (None, one["collection"])]
         targets = sorted({rule["target"] for one in chosen if one["blocked"] is None for rule in one["rules"]})
         before = {target: sides.target.count(target) for target in targets}
+        mapped = sum(progress.mapped for progress in state.collections.values())
+        report.problems += sides.unplanned(plan)
+        report.missed |= {problem.collection for problem in report.problems}
         try:
             for one in chosen:
                 if report.stopped is not None:
@@ -70,6 +75,8 @@ def run_migration(
             _record(report, state, chosen)
         after = {target: sides.target.count(target) for target in targets}
         report.handled = sum(max(0, after[target] - before[target]) for target in targets)
+        mapped = sum(progress.mapped for progress in state.collections.values()) - mapped
+        report.details["already_there"] = max(0, mapped - report.handled)
         report.details["targets"] = {
             target: {"before": before[target], "after": after[target]} for target in targets
         }
@@ -105,6 +112,7 @@ class _Copy:
     def work(self) -> None:
         if self.progress.done:
             return
+        ended = False
         # The target stores a batch while the next one is mapped, and the one after that is read.
         with ThreadPoolExecutor(1, thread_name_prefix="write") as writer:
             under_way: tuple[_Batch, Future[None]] | None = None
@@ -115,12 +123,14 @@ class _Copy:
                 if under_way is not None:
                     self._settle(*under_way)
                 under_way = batch, writer.submit(self._write, batch)
+            else:  # the source has no more; how many it had when the plan was made says nothing of that
+                ended = True
             if under_way is not None:
                 self._settle(*under_way)
-        if self.sides.stop.is_set() and self.progress.next_id is not None and self.progress.read < self.total:
-            self.report.stopped = "asked to stop"
-        else:
+        if ended:
             self.progress.done = True
+        else:
+            self.report.stopped = "asked to stop"
         self.state.save()
 
     def _prepare(self, page: Sequence[Mapping[str, Any]]) -> _Batch:
@@ -135,15 +145,13 @@ class _Copy:
             elif isinstance(outcome, LeftOut):
                 batch.left_out += 1
             else:
-                if outcome.code in BLOCKING:
-                    # A part of the collection that the plan did not see: nothing of it is lost by stopping here.
-                    raise OpsError(f"{self.name}: {outcome.detail}; make the plan anew.")
+                refuse_unplanned(self.name, outcome)
                 batch.quarantined.append(quarantined(self.name, point, outcome))
         return batch
 
     def _write(self, batch: _Batch) -> None:
         for target, some in batch.points.items():
-            insert(self.sides.target, target, some)
+            write(self.sides.target, target, some, replacing=self.state.replacing)
 
     def _settle(self, batch: _Batch, written: Future[None]) -> None:
         """Wait until a batch is stored, and count it."""
@@ -179,16 +187,26 @@ def placed(mapper: Mapper, point: Mapping[str, Any]) -> tuple[Mapped, dict[str, 
     return outcome, vectors
 
 
-def insert(session: Session, collection: str, points: Sequence[Mapping[str, Any]]) -> None:
-    """Write the points that are not there yet; those that are stay as they are."""
-    body = {"points": points, "update_mode": "insert_only"}
-    if len(points) > 1 and len(orjson.dumps(points[0])) * len(points) > MOST_BYTES:
+def refuse_unplanned(collection: str, outcome: Refused) -> None:
+    """End with a part of a collection that the plan did not see: nothing of it is lost by stopping there.
+
+    Raises:
+        OpsError: the plan has to be made anew.
+    """
+    if outcome.code in BLOCKING or outcome.code == NOT_PLANNED:
+        raise OpsError(f"{collection}: {outcome.detail}; make the plan anew (`comemory migrate plan`).")
+
+
+def write(session: Session, collection: str, points: Sequence[Mapping[str, Any]], *, replacing: bool) -> None:
+    """Write the points that are not there yet; those that are stay as they are, unless `replacing`."""
+    content = orjson.dumps({"points": points} | ({} if replacing else {"update_mode": "insert_only"}))
+    if len(content) > MOST_BYTES and len(points) > 1:
         half = len(points) // 2
-        insert(session, collection, points[:half])
-        insert(session, collection, points[half:])
+        write(session, collection, points[:half], replacing=replacing)
+        write(session, collection, points[half:], replacing=replacing)
         return
     path = f"/collections/{quote(collection, safe='')}/points?wait=true"
-    session.request("PUT", path, body, collection=collection)
+    session.again(lambda: session.send("PUT", path, content, collection), f"PUT {path}")
 
 
 def after_id(point_id: int | str) -> int | str | None:
@@ -219,7 +237,7 @@ def _record(report: JobReport, state: states.State, chosen: Sequence[Mapping[str
         if progress is None:
             continue
         for key, count in sorted(progress.rules.items()):
-            rule, tenant, scope = key.split("\t")
+            rule, tenant, scope = key.rsplit("\t", 2)
             report.rows.append(Row(name, tenant, scope, count, f"rule {rule}"))
         for code, count in sorted(progress.refused.items()):
             report.rows.append(Row(name, "", "", count, f"quarantined: {code}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from comemory.migration.survey import Survey
-from ops.errors import Stopped
+from ops.errors import OpsError, Stopped
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Progress
 from ops.migrate.sides import BLOCKING, Sides
@@ -15,13 +15,20 @@ def make_plan(sides: Sides) -> dict[str, Any]:
     """What a run would do, as it is kept and shown.
 
     `collections` has a `Survey` each, and in `blocked` the sentence that says why none of it can be migrated (null:
-    it can); `others` names the collections of the source that no rule is about.
+    it can); `others` names the collections of the source that no rule is about, `aliases` what a rule names
+    although it is only another name of one of these.
 
     Raises:
+        OpsError: there is nothing to migrate.
         Stopped: it was asked to stop.
     """
     names, others = sides.collections()
-    return {"collections": [_survey(sides, name) for name in names], "others": others}
+    aliases = sides.aliases()
+    if not names:
+        there = ", ".join(others) or "none"
+        said = "".join(f" {alias} is an alias of {name}: name that." for alias, name in aliases.items())
+        raise OpsError(f"No rule is about any collection of {sides.source.url}, which has: {there}.{said}")
+    return {"collections": [_survey(sides, name) for name in names], "others": others, "aliases": aliases}
 
 
 def _survey(sides: Sides, name: str) -> dict[str, Any]:

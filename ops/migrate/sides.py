@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
 
 from comemory.live import LiveCollection
 from comemory.migration.mapping import Layout
@@ -16,8 +19,10 @@ from ops.errors import CollectionGone, OpsError
 from ops.jobs.base import Progress
 from ops.jobs.limits import Limits
 from ops.migrate.source import SourceSession
+from ops.report import Problem
 from ops.session import Session
 
+_WORD = re.compile(r"\{(\w*)\}")
 MISMATCH, NO_TARGET = "vectors.mismatch", "target.missing"
 BLOCKING = frozenset({MISMATCH, NO_TARGET})
 """Reasons that concern a collection as a whole: it is not migrated, and none of its points is quarantined."""
@@ -56,19 +61,49 @@ class Sides:
             OpsError: the one selected is not there, or no rule is about it.
         """
         names = self.source.collections()
-        same = self.source.url == self.target.url
-        mine: list[str] = []
-        others: list[str] = []
-        for name in names:
-            rules = self.rules.of_collection(name)
-            goes_to = {rule.target or self.rules.target for rule in self.rules.all()}
-            (mine if rules and not (same and name in goes_to) else others).append(name)
+        targets = self._targets(names) if same_server(self.source.url, self.target.url) else frozenset()
+        mine = [name for name in names if name not in targets and self.rules.of_collection(name)]
         if self.only is not None:
             if self.only not in mine:
-                why = "no rule is about it" if self.only in names else "it is not on the source"
+                why = "it is not on the source"
+                if self.only in names:
+                    why = "points go to it" if self.only in targets else "no rule is about it"
+                elif (behind := self.source.aliases().get(self.only)) is not None:
+                    why = f"it is an alias of '{behind}'; name that, here and in the rules"
                 raise OpsError(f"--collection: '{self.only}' cannot be migrated: {why}.")
             return [self.only], []
-        return mine, others
+        return mine, [name for name in names if name not in mine]
+
+    def _targets(self, names: list[str]) -> frozenset[str]:
+        """The collections, of these, that points may go to; an alias counts as what it names."""
+        aliases = self.target.aliases()
+        found: set[str] = set()
+        for rule in self.rules.all():
+            template = rule.target if rule.target is not None else self.rules.target or ""
+            matched = [one.groupdict() for name in names if (one := re.fullmatch(rule.collections, name))]
+            for groups in matched or [{}]:
+                # What stands in the points may be anything.
+                pattern = "".join(
+                    (re.escape(groups[part] or "") if part in groups else ".*") if place % 2 else re.escape(part)
+                    for place, part in enumerate(_WORD.split(template))
+                )
+                found |= {name for name in (*names, *aliases) if re.fullmatch(pattern, name)}
+        return frozenset(aliases.get(name, name) for name in found)
+
+    def aliases(self) -> dict[str, str]:
+        """The source's aliases that a rule is about although it is not about the collection behind them."""
+        return {
+            alias: name for alias, name in sorted(self.source.aliases().items())
+            if self.rules.of_collection(alias) and not self.rules.of_collection(name)
+        }  # fmt: skip
+
+    def unplanned(self, plan: Mapping[str, Any]) -> list[Problem]:
+        """A problem for each collection that is on the source and was not when the plan was made."""
+        if self.only is not None:
+            return []
+        planned = {one["collection"] for one in plan["collections"]}
+        why = "is on the source and not in the plan; make the plan anew (`comemory migrate plan`)"
+        return [Problem(name, f"{name} {why}.") for name in self.collections()[0] if name not in planned]
 
     def layout(self, collection: str) -> Layout:
         """Where the vectors of a source collection go, found once per rule and target."""
@@ -108,3 +143,15 @@ class Sides:
         """The source's points from `start`, page by page."""
         page = Limits.of(self.source.collection(collection)).page(self.batch)
         return self.source.scroll(collection, payload=True, vector=vectors, page=page, start=start)
+
+
+def same_server(one: str, other: str) -> bool:
+    """Whether two addresses are one as far as can be told from them."""
+    return _address(one) == _address(other)
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    loopback = host in {"localhost", "::1"} or host.startswith("127.")
+    return "localhost" if loopback else host, parts.port or (443 if parts.scheme == "https" else 80)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 
-from ops.errors import OpsError
+from ops.errors import OpsError, Unauthorized
 from ops.files import check_authorities, read_secret
 from ops.session import Session
 from ops.settings import QdrantSettings
@@ -13,6 +13,10 @@ from ops.transport import Json
 
 _READING = re.compile(r"/collections/[^/?]+/points(?:/scroll|/count)?")
 """Paths of the requests that Qdrant takes as a POST although they read."""
+
+
+_SETTING = "the settings' api_key_file"
+_KEY = "`source.api_key_file` in the rules, or --source-key-file"
 
 
 class SourceIsReadOnly(OpsError):
@@ -30,7 +34,10 @@ class SourceSession(Session):
         """
         if method != "GET" and not (method == "POST" and _READING.fullmatch(path)):
             raise SourceIsReadOnly(f"A migration only reads its source; {method} {path} was not sent.")
-        return super().send(method, path, content, collection)
+        try:
+            return super().send(method, path, content, collection)
+        except Unauthorized as error:
+            raise Unauthorized(f"The source: {str(error).replace(_SETTING, _KEY)}") from None
 
 
 def open_source(qdrant: QdrantSettings, stop: threading.Event | None = None) -> SourceSession:

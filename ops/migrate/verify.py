@@ -15,7 +15,7 @@ from comemory.migration.vectors import VectorMap, canonical
 from ops.errors import OpsError
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Context, Progress, collection_errors, reporting
-from ops.migrate.copy import placed
+from ops.migrate.copy import placed, refuse_unplanned
 from ops.migrate.sides import Sides
 from ops.report import JobReport, Row
 from ops.settings import Settings
@@ -50,6 +50,8 @@ def verify_migration(sides: Sides, plan: Mapping[str, Any], settings: Settings) 
         tallies: dict[tuple[str, str], _Tally] = {}
         targets: set[str] = set()
         chosen = [one for one in plan["collections"] if sides.only in (None, one["collection"])]
+        report.problems += sides.unplanned(plan)
+        report.missed |= {problem.collection for problem in report.problems}
         for one in chosen:
             if report.stopped is not None:
                 break
@@ -109,6 +111,7 @@ class _Check:
             if isinstance(outcome, tuple):
                 due.append(outcome)
             elif not isinstance(outcome, LeftOut):
+                refuse_unplanned(self.name, outcome)
                 self.report.skipped += 1
         wanted: defaultdict[str, list[str]] = defaultdict(list)
         for mapped, _ in due:
@@ -139,7 +142,7 @@ class _Check:
         self.digests["target"].update(theirs)
         if ours == theirs:
             return
-        if stored["payload"] != mapped.payload:
+        if _canonical(stored["payload"]) != _canonical(mapped.payload):
             tally.fault("payload differs", mapped.id)
         if _vectors(vectors, exact) != _vectors(there, exact):
             tally.fault("vectors differ", mapped.id)
@@ -147,9 +150,14 @@ class _Check:
 
 def _digest(point_id: str, payload: Mapping[str, Any], vectors: Mapping[str, Any], layout: VectorMap) -> bytes:
     digest = hashlib.sha256(point_id.encode())
-    digest.update(orjson.dumps(payload, option=orjson.OPT_SORT_KEYS))
+    digest.update(_canonical(payload))
     digest.update(repr(_vectors(vectors, layout)).encode())
     return digest.digest()
+
+
+def _canonical(payload: Mapping[str, Any]) -> bytes:
+    """A payload in a form that compares as Qdrant does: `true` and 1 are two values there."""
+    return orjson.dumps(payload, option=orjson.OPT_SORT_KEYS)
 
 
 def _vectors(vectors: Mapping[str, Any], layout: VectorMap) -> list[tuple[str, object]]:
@@ -164,7 +172,14 @@ def _present(sides: Sides, targets: set[str], collections: set[str]) -> Counter[
     for target in sorted(targets):
         for page in sides.target.scroll(target, payload=fields, page=max(sides.batch, 1000)):
             for point in page:
-                said = point["payload"].get(LEGACY) or {}
-                if said.get("origin") == sides.rules.origin and said.get("collection") in collections:
-                    counts[said["collection"], str(said.get("rule"))] += 1
+                said = (point["payload"] or {}).get(LEGACY)
+                if not isinstance(said, Mapping):  # somebody else's field of that name
+                    continue
+                collection = said.get("collection")
+                if (
+                    said.get("origin") == sides.rules.origin
+                    and isinstance(collection, str)
+                    and collection in collections
+                ):
+                    counts[collection, str(said.get("rule"))] += 1
     return counts

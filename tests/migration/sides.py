@@ -109,11 +109,16 @@ class Migration:
             return make_plan(sides)
 
     def run(
-        self, plan: Mapping[str, Any] | None = None, *, target: type[Session] = Session, save: float = 1.0
+        self,
+        plan: Mapping[str, Any] | None = None,
+        *,
+        target: type[Session] = Session,
+        save: float = 1.0,
+        replacing: bool = False,
     ) -> JobReport:
         found = plan or self.plan()
         state = State(self.folder, "digest")
-        state.resume()
+        state.resume(replacing=replacing)
         try:
             with self.sides(target) as sides:
                 return run_migration(sides, state, found, Settings(), save_seconds=save)

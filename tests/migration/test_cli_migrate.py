@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from ops.cli import main
 from ops.session import Session
-from tests.conftest import SERVER_KEY
+from tests.conftest import SERVER_KEY, Endpoint
 from tests.migration.sides import DENSE, collection, everything, put, source_of, unique
 
 Run = Callable[..., tuple[int, str, str]]
@@ -161,6 +162,8 @@ def test_the_built_in_rules_need_a_tenant_and_a_target_only(run: Run, target: st
     [
         (("plan", "--rules", "none.yaml"), 2, "none.yaml"),
         (("plan", "--zone", "Mars"), 2, "time zone"),
+        (("plan", "--tenant", "daarion"), 2, "does not begin with t_"),
+        (("plan", "--created-at", "2024-09-01"), 2, "names no offset; write it as"),
         (("plan", "--collection", "nowhere"), 1, "it is not on the source"),
         (("plan", "--source-url", "http://127.0.0.1:1"), 1, "gave no answer"),
         (("plan", "--source-url", "ftp://x"), 2, "--source-url"),
@@ -171,3 +174,85 @@ def test_a_mistake_is_one_sentence(run: Run, arguments: tuple[str, ...], code: i
     ended, out, error = run(*arguments)
     assert (ended, out) == (code, "")
     assert said in error
+
+
+def test_nothing_to_migrate_is_no_success(run: Run, tmp_path: Path, target: str) -> None:
+    file = tmp_path / "nothing.yaml"
+    file.write_text(json.dumps({"builtin": False, "rules": [{"name": "r", "collections": "no_such_thing"}]}))
+    for command in (("plan",), ("run", "--yes"), ("verify",)):
+        code, out, said = run(*command, "--rules", file)
+        assert (code, out) == (1, "")
+        assert "No rule is about any collection of" in said and target in said
+
+
+def test_the_plan_says_who_would_read(run: Run, rules: Path) -> None:
+    values = json.loads(rules.read_text())
+    for more, said in (
+        ({"visibility": "public"}, "public: all of t_daarion, owner: agent"),
+        ({"visibility": "public", "team": "team_core"}, "public: team_core, owner: agent"),
+        ({"visibility": "confidential", "acl": {"read_team_ids": ["team_a"], "read_role_ids": ["role_b"]}},
+         "confidential: team_a, role_b, owner: agent"),
+        ({"visibility": "confidential"}, "confidential, owner: agent"),
+    ):  # fmt: skip
+        rules.write_text(json.dumps({**values, "rules": [{**values["rules"][0], **more}]}))
+        assert said in run("plan", "--rules", rules)[1]
+
+
+def test_one_collection_alone_ends_no_others_run_and_keeps_its_quarantine(
+    run: Run, rules: Path, source: str, target: str, session: Session, tmp_path: Path
+) -> None:
+    values = json.loads(rules.read_text())
+    del values["created_at"]
+    with source_of(session, "dify") as other:
+        values["rules"][0]["collections"] = f"{source}|{other}"
+        rules.write_text(json.dumps(values))
+        for name, count in ((source, 54), (other, 0)):
+            before = session.count(target)
+            code, _, said = run("run", "--rules", rules, "--collection", name, "--yes")
+            assert (code, session.count(target) - before) == (3, count)
+            assert str(tmp_path / "state" / f"only-{name}" / "quarantine.jsonl") in said
+        lines = {name: tmp_path / "state" / f"only-{name}" / "quarantine.jsonl" for name in (source, other)}
+        assert {name: len(file.read_bytes().splitlines()) for name, file in lines.items()} == {source: 7, other: 54}
+        assert not (tmp_path / "state" / "checkpoint.json").exists()
+
+
+def test_a_run_says_what_was_there_and_writes_over_it_only_when_asked(
+    run: Run, rules: Path, target: str, session: Session
+) -> None:
+    values = json.loads(rules.read_text())
+    rules.write_text(json.dumps({**values, "rules": [{**values["rules"][0], "visibility": "public"}]}))
+    assert run("run", "--rules", rules, "--yes")[0] == 0
+    rules.write_text(json.dumps(values))
+    code, _, said = run("run", "--rules", rules, "--yes")
+    assert (code, "61 of them were in the target already" in said) == (0, True)
+    assert run("verify", "--rules", rules)[0] == 1
+    code, _, said = run("run", "--rules", rules, "--replace", "--yes")
+    assert (code, "already" in said) == (0, False)
+    assert run("verify", "--rules", rules)[0] == 0
+    assert {point["payload"]["visibility"] for point in everything(session, target)} == {"private"}
+
+
+def test_a_key_for_the_source_is_its_only_one_and_never_shown(
+    run: Run, rules: Path, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    start_endpoint: Callable[..., Endpoint],
+) -> None:  # fmt: skip
+    right, wrong = "key-of-the-source", "key-of-nobody"
+    endpoint = start_endpoint(api_key=right)
+    if not SERVER_KEY:
+        monkeypatch.setenv("COMEMORY_QDRANT__API_KEY", "key-of-the-target")
+    key = tmp_path / "key"
+    key.write_text(wrong)
+    asked = ("run", "--rules", rules, "--yes", "--source-url", endpoint.url)
+    for more in ((), ("--source-key-file", key)):
+        code, out, said = run(*asked, *more)
+        assert (code, out) == (1, "")
+        assert "The source: " in said and "--source-key-file" in said
+        assert "key-of-" not in said
+    key.write_text(right)
+    with Session(endpoint.url, api_key=SecretStr(right)) as there, source_of(there, "langchain", source):
+        code, out, said = run(*asked, "--source-key-file", key)
+    endpoint.stop()
+    assert (code, "key-of-" in out + said) == (0, False)
+    files = list((tmp_path / "state").iterdir())
+    assert len(files) == 3
+    assert not any("key-of-" in file.read_text() for file in files)

@@ -46,6 +46,7 @@ def test_without_a_file_the_built_in_rules_hold() -> None:
         ("rules: [{name: a, collections: '('}]", "rules.0.collections: is no regular expression"),
         ("rulez: []", "rulez"),
         ("source: {url: ftp://x}", "url"),
+        ("source: {api_key_file: /run/key}", "source.url: is missing"),
         ("- a", "must hold keys and values"),
         ("a: [", "not usable YAML"),
         ("builtin: false", "has no rules"),

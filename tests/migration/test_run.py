@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from comemory import Principal, can_read, fingerprint, read_filter
 from comemory.identifiers import Kind
 from comemory.migration.identity import PointIds, derived_slug
 from comemory.migration.rules import RuleSet
+from ops.errors import OpsError
 from ops.migrate.copy import after_id
+from ops.migrate.sides import same_server
 from ops.migrate.source import SourceIsReadOnly, SourceSession
 from ops.session import Session
 from ops.transport import Json
@@ -87,7 +89,7 @@ def of_all_shapes(target: str, run: str) -> RuleSet:
             rule("langchain_js", agent="agt_js", visibility="confidential", acl={"read_role_ids": ["role_lead"]}),
             rule("llamaindex", agent="agt_llama", team="team_docs", visibility="public"),
             {"name": "mem0", "collections": f"mem0_{run}", "vectors": {"bm25": None},
-             "users": {"42": "user_marta"}},
+             "users": {"42": "user_marta", "marta": "user_marta"}},
             {"name": "open_webui", "collections": f"open_webui_{run}"},
             rule("haystack", owner="team_core", vectors={"text-sparse": "sparse"}),
             rule("dify", partitions="(?P<set>[0-9]+)-.*", tenant="t_set{set}", agent="agt_dify"),
@@ -482,6 +484,23 @@ def test_the_check_sees_a_missing_point_another_payload_another_vector_and_one_t
         }  # fmt: skip
 
 
+def test_the_check_takes_values_as_qdrant_does_and_passes_over_fields_of_others(
+    session: Session, qdrant: QdrantClient, qdrant_url: str, empty: str, tmp_path: Path
+) -> None:
+    with source_of(session, "langchain") as name:
+        migration = Migration(qdrant_url, tmp_path, simple(empty, name))
+        plan = migration.plan()
+        migration.run(plan)
+        changed = everything(session, empty)[0]["id"]
+        qdrant.set_payload(empty, {"indexed": 1}, [changed], wait=True)  # no longer found by agents
+        mine = {"vector": {"dense": [1.0] * 8}}
+        odd = ["x", 7, [], [{"origin": "legacy"}], {"origin": "legacy", "collection": [name]}, None]
+        put(session, empty, [{"id": n, **mine, "payload": {"legacy": value}} for n, value in enumerate(odd)])
+        put(session, empty, [{"id": 99, **mine}])
+        (row,) = migration.verify(plan).rows
+        assert (row.reason, row.count, row.examples) == ("payload differs (rule all)", 1, (changed,))
+
+
 def test_two_origins_of_equal_names_and_ids_stay_apart(
     session: Session, qdrant_url: str, empty: str, tmp_path: Path
 ) -> None:
@@ -492,20 +511,156 @@ def test_two_origins_of_equal_names_and_ids_stay_apart(
         assert session.count(empty) == 108
 
 
+@contextmanager
+def alias_of(session: Session, name: str) -> Iterator[str]:
+    """Another name of a collection, for a while."""
+    alias = unique("alias")
+    session.request("POST", "/collections/aliases", {
+        "actions": [{"create_alias": {"alias_name": alias, "collection_name": name}}]
+    })  # fmt: skip
+    try:
+        yield alias
+    finally:
+        session.request("POST", "/collections/aliases", {"actions": [{"delete_alias": {"alias_name": alias}}]})
+
+
 def test_a_target_is_never_a_source_of_its_own_server(
     session: Session, qdrant_url: str, empty: str, tmp_path: Path
 ) -> None:
-    with Migration(qdrant_url, tmp_path, simple(empty, ".*")).sides() as sides:
-        mine, others = sides.collections()
-    assert empty not in mine
-    assert empty in others
+    def to(target: str, sources: str, **values: Any) -> RuleSet:
+        rule = {"name": "all", "collections": sources, "scope": "docs", "target": target, **values}
+        return RuleSet(tenant=TENANT, rules=[rule])
+
+    with alias_of(session, empty) as alias, source_of(session, "langchain") as name:
+        for rules in (
+            simple(empty, ".*"), simple(alias, ".*"), to("{all}", f"(?P<all>{empty})|old_.*"),
+            to(f"{empty[:-1]}{{what}}", ".*", partitions="(?P<what>.*)"),
+        ):  # fmt: skip
+            for url in {qdrant_url, qdrant_url.replace("127.0.0.1", "localhost")}:
+                with Migration(qdrant_url, tmp_path, rules, source_url=url).sides() as sides:
+                    mine, others = sides.collections()
+                assert empty not in mine and empty in others
+                assert name in mine
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://a:6333", "http://A:6333/", True), ("http://a:6333", "https://a:6333", True),
+        ("https://a", "https://a.:443", True), ("http://[::1]:1", "http://127.0.0.1:1", True),
+        ("http://a:6333", "http://a:6334", False), ("http://a", "http://b", False),
+    ],
+)  # fmt: skip
+def test_when_two_addresses_are_one(one: str, other: str, same: bool) -> None:
+    assert same_server(one, other) is same
+
+
+def test_what_is_under_the_schema_already_is_never_written_again(
+    session: Session, qdrant_url: str, empty: str, tmp_path: Path
+) -> None:
+    """Also where two addresses hide that source and target are one: here, behind a proxy."""
+    with source_of(session, "langchain") as name, FaultProxy(qdrant_url) as proxy:
+        Migration(qdrant_url, tmp_path / "first", simple(empty, name)).run()
+        before = everything(session, empty)
+        rules = RuleSet.model_validate({**simple(empty, empty).model_dump(), "origin": "other"})
+        with collection(session, unique("cm"), {"vectors": {"dense": DENSE}}) as second:
+            moved = rules.model_copy(update={"target": second})
+            report = Migration(qdrant_url, tmp_path / "second", moved, source_url=proxy.url).run()
+            assert (report.handled, report.skipped, session.count(second)) == (0, 61, 0)
+        assert everything(session, empty) == before
+
+
+def test_an_alias_is_named_with_what_it_stands_for(
+    session: Session, qdrant_url: str, empty: str, tmp_path: Path
+) -> None:
+    with source_of(session, "langchain") as name, alias_of(session, name) as alias:
+        with pytest.raises(OpsError, match=f"{alias} is an alias of {name}: name that"):
+            Migration(qdrant_url, tmp_path, simple(empty, alias).model_copy(update={"builtin": False})).plan()
+        both = simple(empty, f"{alias}|old_x").model_copy(update={"builtin": False})
+        with source_of(session, "dify", "old_x"):
+            assert Migration(qdrant_url, tmp_path, both).plan()["aliases"] == {alias: name}
+
+
+# --- the source changes, or the rules --------------------------------------------------------------------------
+
+
+def test_a_stop_never_ends_a_collection_that_grew_since_the_plan(
+    session: Session, qdrant_url: str, empty: str, tmp_path: Path
+) -> None:
+    point = {"vector": [1.0] * 8, "payload": {"page_content": "x", "metadata": None}}
+    with collection(session, unique("old"), {"vectors": DENSE}) as name:
+        put(session, name, [{"id": number, **point} for number in range(4)])
+        migration = Migration(qdrant_url, tmp_path, simple(empty, name), batch=4)
+        plan = migration.plan()
+        put(session, name, [{"id": number, **point} for number in range(4, 12)])
+        migration.stop.set()
+        report = migration.run(plan)
+        assert (report.stopped, session.count(empty)) == ("asked to stop", 4)
+        migration.stop.clear()
+        assert migration.run(plan).stopped is None
+        assert session.count(empty) == 12
+
+
+def test_what_the_plan_has_not_seen_is_said_and_nothing_of_it_is_lost(
+    session: Session, qdrant_url: str, empty: str, tmp_path: Path
+) -> None:
+    prefix = unique("old")
+    with source_of(session, "langchain", f"{prefix}_a") as name, ExitStack() as later:
+        migration = Migration(qdrant_url, tmp_path, simple(empty, f"{prefix}_.*"), batch=100)
+        plan = migration.plan()
+        later.enter_context(source_of(session, "dify", f"{prefix}_b"))
+        vector = everything(session, name)[0]["vector"]
+        put(session, name, [{"id": 0, "vector": vector, "payload": {"data": "x", "hash": "y", "user_id": "u"}}])
+        for report in (migration.run(plan), migration.verify(plan)):
+            said = {problem.collection: problem.message for problem in report.problems}
+            assert "is on the source and not in the plan" in said[f"{prefix}_b"]
+            assert "shape mem0, of which there was none before; make the plan anew" in said[name]
+            assert report.skipped == 0
+        new = migration.plan()
+        assert migration.run(new).problems == []
+        assert session.count(empty) == 61 + 54 + 1
+        assert migration.verify(new).rows == []
+
+
+def test_rules_that_were_mended_reach_points_that_are_there_only_when_asked(
+    session: Session, qdrant_url: str, empty: str, tmp_path: Path
+) -> None:
+    with source_of(session, "langchain") as name:
+        Migration(qdrant_url, tmp_path / "a", simple(empty, name, visibility="public")).run()
+        mended = Migration(qdrant_url, tmp_path / "b", simple(empty, name))
+        report = mended.run()
+        assert (report.handled, report.details["already_there"]) == (0, 61)
+        assert {row.reason: row.count for row in mended.verify().rows} == {"payload differs (rule all)": 61}
+        assert {point["payload"]["visibility"] for point in everything(session, empty)} == {"public"}
+        report = mended.run(replacing=True)
+        assert (report.handled, report.details["already_there"]) == (0, 61)
+        assert mended.verify().rows == []
+        assert {point["payload"]["visibility"] for point in everything(session, empty)} == {"private"}
 
 
 def test_a_large_batch_is_written_in_parts(
     session: Session, qdrant_url: str, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.migrate.copy.MOST_BYTES", 4000)
-    with source_of(session, "langchain") as name, FaultProxy(qdrant_url) as proxy:
-        migration = Migration(proxy.url, tmp_path, simple(empty, name), source_url=qdrant_url, batch=100)
-        assert migration.run().handled == 61
-        assert proxy.seen("PUT") > 8
+    sizes: list[int] = []
+
+    class Weighing(Session):
+        def send(self, method: str, path: str, content: bytes | None, collection: str) -> Json:
+            if method == "PUT":
+                sizes.append(len(content or b""))
+            return super().send(method, path, content, collection)
+
+    with collection(session, unique("old"), {"vectors": DENSE}) as name:
+        # The first is the smallest: nothing can be told from one about the others.
+        put(session, name, [
+            {
+                "id": number, "vector": [1.0] * 8,
+                "payload": {"page_content": "x" * 100 * number or "x", "metadata": None},
+            }
+            for number in range(40)
+        ])  # fmt: skip
+        migration = Migration(qdrant_url, tmp_path, simple(empty, name), batch=100)
+        assert migration.run(target=Weighing).handled == 40
+    alone = [size for size in sizes if size > 4000]
+    assert len(sizes) > 10
+    assert len(alone) <= sum(100 * number > 2000 for number in range(40))

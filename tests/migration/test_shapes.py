@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import orjson
 import pytest
 
 from comemory.migration.record import Marker, Record, Unmappable
@@ -99,6 +100,26 @@ def test_llamaindex_reads_newer_nodes_and_the_relationship_where_the_ids_are_non
     assert (read.content, read.source) == ("new", "doc-7")
     with pytest.raises(Unmappable, match=r"_node_content\.malformed"):
         SHAPES["llamaindex"].read({"_node_content": "{", "_node_type": "TextNode"})
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["NaN", "-Infinity", "123456789012345678901234567890", "-9223372036854775809", "1" * 400, '"\\ud83d\\ude00"'],
+)
+def test_what_llamaindex_kept_can_be_written_again(inside: str) -> None:
+    content = f'{{"text": "x", "extra": {inside}}}'
+    read = SHAPES["llamaindex"].read({"_node_content": content, "_node_type": "TextNode"})
+    assert isinstance(read, Record)
+    assert orjson.loads(orjson.dumps(read.kept))["_node_content"].keys() == {"extra"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"text": "a\\ud83d"}', '{"text": "a", "x": ["\\uDE00"]}', "[" * 100_000, "[1]", "null", None, 7, '{"text"'],
+)
+def test_a_llamaindex_string_that_no_payload_can_hold_refuses_the_point(content: object) -> None:
+    with pytest.raises(Unmappable, match=r"_node_content\.malformed"):
+        SHAPES["llamaindex"].read({"_node_content": content, "_node_type": "TextNode"})
 
 
 def test_mem0_says_whose_and_its_hash_is_an_md5() -> None:

@@ -30,6 +30,10 @@ LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
         (1_742_000_000_250_001, "2025-03-15T00:53:20.250001Z"),
         (1_742_000_000_250_001_999, "2025-03-15T00:53:20.250001Z"),
         (0, "1970-01-01T00:00:00Z"),
+        ("1742000000", "2025-03-15T00:53:20Z"),
+        ("1742000000.5", "2025-03-15T00:53:20.500000Z"),
+        ("1742000000250", "2025-03-15T00:53:20.250000Z"),
+        ("1742000000250001", "2025-03-15T00:53:20.250001Z"),
     ],
 )
 def test_a_time_with_an_offset_or_a_number_needs_no_zone(value: Any, expected: str) -> None:
@@ -56,6 +60,11 @@ def test_a_naive_time_is_read_in_its_zone(value: str, zone: str, expected: str) 
     [
         "",
         "yesterday",
+        "20250301",
+        "202503011200",
+        "20250301120000",
+        "1742000000Z",
+        "-1742000000",
         "2025-13-01T00:00:00Z",
         True,
         None,

@@ -56,6 +56,12 @@ def test_where_each_vector_goes(source: LiveCollection, names: Any, expected: di
             "has distance Dot, vector 'dense' of cm has Cosine",
         ),
         (
+            live("s", {"": D4}),
+            live("cm", {"dense": {**D4, "datatype": "uint8"}}),
+            None,
+            "has datatype float32, vector 'dense' of cm has uint8, which would cut its fractions off",
+        ),
+        (
             live("s", {"": {**D4, "multivector_config": {"comparator": "max_sim"}}}),
             OURS,
             None,

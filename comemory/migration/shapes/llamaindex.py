@@ -8,6 +8,7 @@ second time, with the values as they were when the node was made; those at the t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from comemory.migration.shapes.base import CREATED, POSITION, UPDATED, Shape, de
 
 _SOURCE = "1"
 """`NodeRelationship.SOURCE`, as it is written."""
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""A half of a character outside the basic plane, as JSON may write it; two of them are one character."""
+_MANY_DIGITS = 25
 _SAID_TWICE = ("text", "text_resource", "metadata", "embedding")
 
 
@@ -24,11 +28,8 @@ def _fits(payload: Mapping[str, Any]) -> bool:
 
 
 def _read(payload: Mapping[str, Any]) -> Record:
-    try:
-        node = json.loads(payload["_node_content"])
-    except (TypeError, ValueError):
-        node = None
-    if not isinstance(node, dict):
+    node = _node(payload["_node_content"])
+    if node is None:
         raise Unmappable("_node_content.malformed", "_node_content is no JSON object; the text stands in it")
     content = node.get("text") or details(node, "text_resource").get("text")
     position = first(payload, *POSITION)
@@ -40,6 +41,28 @@ def _read(payload: Mapping[str, Any]) -> Record:
         updated=first(payload, *UPDATED),
         kept={**without(payload, "_node_content"), "_node_content": without(node, *_SAID_TWICE)},
     )
+
+
+def _node(content: object) -> dict[str, Any] | None:
+    """The JSON object in the string, or None where it is none, or holds what no payload can.
+
+    Python writes NaN for what is missing, which is no JSON; a null says the same.
+    """
+    if not isinstance(content, str):
+        return None
+    try:
+        node = json.loads(content, parse_constant=lambda _: None, parse_int=_whole)
+        if _HALF.search(content):
+            json.dumps(node, ensure_ascii=False).encode()  # half a character cannot be sent
+    except (ValueError, RecursionError):
+        return None
+    return node if isinstance(node, dict) else None
+
+
+def _whole(digits: str) -> int | float:
+    """As Qdrant reads a number that is too large for 64 bits."""
+    number = int(digits) if len(digits) < _MANY_DIGITS else float(digits)
+    return number if -(2**63) <= number < 2**64 else float(number)
 
 
 def _document(payload: Mapping[str, Any], node: Mapping[str, Any]) -> str | None:
