@@ -17,6 +17,7 @@ from ops.cli import (
     doctor,
     migrate,
     plan,
+    rollover,
     settings,
     tenant,
     ttl,
@@ -56,6 +57,7 @@ app.command()(collections.collections)
 app.command()(doctor.doctor)
 app.command()(plan.plan)
 app.add_typer(migrate.app, name="migrate")
+app.add_typer(rollover.app, name="rollover")
 app.add_typer(tenant.app, name="tenant")
 app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(settings.app, name="settings")

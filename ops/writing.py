@@ -1,0 +1,52 @@
+"""Writing points in requests that are no larger than a server takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from ops.session import Session
+
+MOST_BYTES = 24 * 1024 * 1024
+"""Of one request; a server takes 32 MB unless it is told otherwise."""
+
+Items = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A request that writes many: where it goes, the key of its list, and what it says besides."""
+
+    method: str
+    path: str
+    key: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+_INSERT = _Kind("PUT", "points", "points", {"update_mode": "insert_only"})
+_CHANGE = _Kind("POST", "points/batch", "operations")
+
+
+def insert(session: Session, collection: str, points: Items) -> None:
+    """Write the points that are not there yet; those that are stay as they are."""
+    _send(session, collection, _INSERT, points)
+
+
+def change(session: Session, collection: str, operations: Items) -> None:
+    """Do these operations of `points/batch` in their order; each by itself is done whole or not at all."""
+    _send(session, collection, _CHANGE, operations)
+
+
+def _send(session: Session, collection: str, kind: _Kind, items: Items) -> None:
+    content = orjson.dumps({kind.key: items, **kind.more})
+    if len(content) > MOST_BYTES and len(items) > 1:
+        half = len(items) // 2
+        _send(session, collection, kind, items[:half])
+        _send(session, collection, kind, items[half:])
+        return
+    path = f"/collections/{quote(collection, safe='')}/{kind.path}?wait=true"
+    session.again(lambda: session.send(kind.method, path, content, collection), f"{kind.method} {path}")
