@@ -148,7 +148,7 @@ def interrupted(world: World, writes: dict[int, list[Any]], kill: tuple[int, boo
 
 
 @settings(
-    max_examples=250, deadline=None,
+    max_examples=40, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(st.lists(st.one_of(WRITES, WRITES, PASS), min_size=2, max_size=12), st.sampled_from([1, 2, 500]))
