@@ -100,8 +100,8 @@ def switch(
     else:
         _show(result, as_json=False)
     output.tell(
-        f"The alias {prepared.alias} names {work.new} now. Move `alias: {prepared.alias}` from the entry of "
-        f"{work.old} to that of {work.new} in the stack before the next `pulumi up`."
+        f"The alias {prepared.alias} names {work.new} now. The stack still gives it to {work.old}: "
+        "a `pulumi up` after a refresh would point it back."
     )
     raise typer.Exit(code_of(result))
 

@@ -56,7 +56,7 @@ def test_the_whole_way_there_and_to_its_end(run: Run, sides: Sides) -> None:
     assert run("finish", "--yes")[0] == 1 and len(sides.markers()) == 5
     code, _, said = run("switch", "--yes")
     assert (code, sides.target()) == (0, sides.new)
-    assert f"Move `alias: {sides.alias}` from the entry of {sides.old} to that of {sides.new}" in said
+    assert f"The stack still gives it to {sides.old}" in said
     code, _, said = run("switch", "--yes")
     assert code == 0 and "names" in said and "already; bringing over what came late" in said
     sides.put(sides.new, 7, payload())
