@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import jwt
 import yaml
@@ -54,6 +54,9 @@ LIMITS: Thresholds = replace(
     invalid_points=20.0,
 )  # fmt: skip
 """What waits for hours in earnest is not waited for; what is played here is told in seconds."""
+
+DAY: Final = "3s"
+"""What stands for the day with which a panel compares: no stage has one."""
 
 MOST_DELETED = 40
 """Points that a run of ttl or dedup deletes, so that a backlog lasts for a few runs, as it does in earnest."""
@@ -271,7 +274,7 @@ def boards() -> dict[str, dict[str, Any]]:
 
 def filled_in(expression: str, uid: str, tenant: str = "t_a") -> str:
     """A panel's query with values in the place of its dashboard's variables, and days shortened to seconds."""
-    text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", "offset 3s")
+    text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", f"offset {DAY}")
     text = text.replace('"$tenant"', f'"{tenant}"')
     text = text.replace('"$job"', f'"{_every(uid, "job")}"')
     return re.sub(r'"\$(cluster|instance|collection|scope)"', '".*"', text)

@@ -2,7 +2,8 @@
 
 `make pictures` sets the stage, plays a minute or two on it, and writes one picture for each dashboard to
 `docs/pictures/`. They show what an operator sees in Grafana: titles, units and data, not Grafana's own look. Rows
-of panels of which the laptop endpoint has no data, such as those about replicas, are left out.
+of panels of which the laptop endpoint has no data, such as those about replicas, are left out. No stage has a day:
+what is compared with a day ago is compared with some seconds ago, and the title of the panel says so.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from tools.dashboard_stage import COLLECTION, ROOT, Series, Stage, boards, filled_in, stage
+from tools.dashboard_stage import COLLECTION, DAY, ROOT, Series, Stage, boards, filled_in, stage
 from tools.prometheus import ensure
 
 FOLDER: Final = ROOT / "docs" / "pictures"
@@ -145,7 +146,7 @@ def _place(figure: Figure, panel: Panel, board: Board, top: int, high: float) ->
         spine.set_color(EDGE)
     line, edge = 1 - 0.15 / tall, 0.08 / wide
     unit = _UNIT_NAMES.get(panel["fieldConfig"]["defaults"]["unit"], "")
-    frame.text(edge, line, panel["title"], size=8.5, weight="bold", color=INK, va="center",
+    frame.text(edge, line, title(panel), size=8.5, weight="bold", color=INK, va="center",
                transform=frame.transAxes)  # fmt: skip
     if panel["type"] != "table":
         frame.text(1 - edge, line, unit, size=8, color=FAINT, va="center", ha="right", transform=frame.transAxes)
@@ -277,6 +278,12 @@ def _cells(panel: Panel, board: Board) -> tuple[list[str], list[str], list[list[
     return labels, columns, rows[:MOST_ROWS]
 
 
+def title(panel: Panel) -> str:
+    """A panel's title; of one that compares with a day ago it says with what it is compared here."""
+    compares = any("offset 1d" in target["expr"] for target in panel["targets"])
+    return f"{panel['title']}, here {DAY.replace('s', ' s')}" if compares else str(panel["title"])
+
+
 def legend(target: dict[str, Any], labels: dict[str, str]) -> str:
     """A series' name, as the panel asks for it."""
     text: str = target.get("legendFormat") or "__auto"
@@ -284,7 +291,7 @@ def legend(target: dict[str, Any], labels: dict[str, str]) -> str:
         return ", ".join(labels.values()) or "value"
     for name in set(_NAMES.findall(text)):
         text = text.replace(f"{{{{{name}}}}}", labels.get(name, ""))
-    return text.replace("/collections/{collection_name}", "…").strip() or "value"
+    return " ".join(text.replace("/collections/{collection_name}", "…").split()) or "value"
 
 
 def _peak(line: Line) -> float:
