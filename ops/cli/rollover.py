@@ -131,14 +131,19 @@ def back(
     found = common.do(look, reading=True)
     if not as_json and found.report is not None:
         _show(found.report, as_json=False)
+    stopped = found.report is not None and found.report.stopped is not None
     if not found.right:
         output.tell(f"The alias {found.alias} names {common.old} already.")
+    elif stopped:
+        output.tell("The alias was left where it is.")
     elif dry_run:
         output.tell(f"The alias {found.alias} would be pointed to {common.old} again.")
     elif not yes and not typer.confirm(f"Point the alias {found.alias} to {common.old} again?", err=True):
         output.tell("The alias was left where it is.")
     else:
-        common.do(lambda place: alias_back(place.session, place.state, found.alias, common.old), reading=False)
+        common.do(
+            lambda place: alias_back(place.session, place.state, found.alias, common.old, common.new), reading=False
+        )
         output.tell(
             f"The alias {found.alias} names {common.old} again. What was written to {common.new} is there still, "
             "and wins when it is switched again."
@@ -148,7 +153,7 @@ def back(
         raise typer.Exit(DONE)
     if as_json:
         _print(found, None, switched=found.right)
-    raise typer.Exit(DONE)
+    raise typer.Exit(PARTIAL if stopped else DONE)
 
 
 @app.command()

@@ -20,7 +20,8 @@ from ops.errors import SettingsError
 from ops.jobs.base import Progress
 from ops.jobs.registry import connect
 from ops.rollover.catch_up import Rollover
-from ops.rollover.embedding import Command, Embed, Embedder, Function
+from ops.rollover.embed_command import Command
+from ops.rollover.embedding import Embed, Embedder, Function
 from ops.rollover.pair import Anew, Pair, open_pair
 from ops.rollover.run import PASSES
 from ops.rollover.state import State

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from comemory.migration.vectors import canonical
-from comemory.rollover import Old, Step, decide, digest
+from comemory.rollover import Marker, Old, Step, decide, digest
 from ops.budget import Budget
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Progress
@@ -69,9 +69,14 @@ class Found:
         return self.count(NO_TEXT, HELD_BACK)
 
     @property
+    def idle(self) -> bool:
+        """Whether it went through everything and found nothing to write, so that another would not, either."""
+        return self.whole and not self.changes
+
+    @property
     def nil(self) -> bool:
         """Whether both sides were found to agree, but for what applications wrote to the new one."""
-        return self.whole and not self.changes and not self.left
+        return self.idle and not self.left
 
 
 @dataclass(slots=True)
@@ -105,14 +110,14 @@ class Rollover:
     clock: Callable[[], float] = time.monotonic
 
     def passes(self, most: int) -> Iterator[Found]:
-        """Passes until one finds nothing, at most so many; the first goes on where the last run ended.
+        """Passes until one writes nothing, at most so many; the first goes on where the last run ended.
 
         One that did not begin with the first id proves nothing, and is followed by another.
         """
         for _ in range(most):
             found = Pass(self, start=self.state.next).work()
             yield found
-            if found.nil or self.budget.exhausted():
+            if found.idle or self.budget.exhausted():
                 return
 
     def look(self) -> Found:
@@ -193,13 +198,16 @@ class Pass:
         pair, found = self._pair, self._found
         writes, done = Writes(pair), []
         due: list[tuple[Step, Both, Old]] = []
+        late: list[int | str] = []
         for both in page:
-            old = None if both.old is None else Old(both.id, both.old["payload"] or {}, self._made_of(both.old))
             new = None if both.new is None else both.new["payload"] or {}
-            deleted = new is None and self._listed is not None and self._listed.has(both.id)
-            step = decide(old, new, both.id, pair.old, deleted=deleted)
-            why = self._held_back(step, both)
-            if self._listing is not None and old is not None and why is None:
+            old, no_text = self._old(both, new)
+            listed = both.old is not None and self._listed is not None and self._listed.has(both.id)
+            step = decide(old, new, both.id, pair.old, deleted=listed)
+            why = self._held_back(step, no_text=no_text)
+            if old is not None and new is not None and self._listed is not None and not listed:
+                late.append(both.id)
+            if self._listing is not None and old is not None and (new is not None or why is None):
                 self._listing.add(both.id)
             if why is None and step is Step.REMOVE:
                 writes.add(step, both, old, None)
@@ -207,20 +215,24 @@ class Pass:
                 due.append((step, both, old))
             done.append((why or step, both))
         if self._writing:
-            self._write(writes, due)
+            self._write(writes, due, late)
         for named, both in done:
             self._count(named, both)
         found.points += sum(both.old is not None for both in page)
         found.batches += 1
 
-    def _write(self, writes: Writes, due: Sequence[tuple[Step, Both, Old]]) -> None:
+    def _write(self, writes: Writes, due: Sequence[tuple[Step, Both, Old]], late: list[int | str]) -> None:
+        """Send it; `late` are in both collections and not in the list of the switch: a killed process could not
+        say that it copied them, or applications wrote both."""
         made = self._vectors(due)
         for step, both, old in due:
             writes.add(step, both, old, made.get(both.id))
         self._work.budget.next_batch(writes.count)
         writes.send()
-        if self._work.switched and writes.inserted:
-            self._work.state.copied_late(writes.inserted)
+        if self._work.switched:
+            late += writes.inserted
+        if late:
+            self._work.state.copied_late(late)
         self._work.budget.spend(writes.count)
 
     def _vectors(self, due: Sequence[tuple[Step, Both, Old]]) -> dict[int | str, dict[str, Any]]:
@@ -235,10 +247,26 @@ class Pass:
                 vectors[point["id"]][pair.made] = vector
         return vectors
 
-    def _held_back(self, step: Step, both: Both) -> str | None:
+    def _old(self, both: Both, new: Mapping[str, Any] | None) -> tuple[Old | None, bool]:
+        """The old point, and whether its copy lacks the vectors it should have, there being no text for them.
+
+        The copy that such a point has already counts as made of it, so that its payload still follows: above all,
+        who reads it.
+        """
+        if both.old is None:
+            return None, False
+        payload, made_of = both.old["payload"] or {}, self._made_of(both.old)
+        if self._pair.made is None or text_of(payload, self._pair.text) is not None:
+            return Old(both.id, payload, made_of), False
+        marker = None if new is None else Marker.read(new)
+        if marker is None or marker.of != self._pair.old:
+            return Old(both.id, payload, made_of), True
+        return Old(both.id, payload, marker.vectors), made_of != marker.vectors
+
+    def _held_back(self, step: Step, *, no_text: bool) -> str | None:
         """Why what is due is not done, if it is not."""
-        if step in (Step.COPY, Step.WHOLE) and self._pair.made is not None and both.old is not None:
-            return NO_TEXT if text_of(both.old["payload"], self._pair.text) is None else None
+        if no_text and step in (Step.COPY, Step.SAME):
+            return NO_TEXT
         if step is not Step.REMOVE:
             return None
         self._removed += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from comemory.live import LiveCollection
@@ -36,7 +36,8 @@ class Pair:
 
     `vectors` says which vectors are copied, by their names on both sides; `made` is the one that is made anew from
     the text in `text` (None: none is), of `size` numbers, and `embedding` what a payload says of it; `left_out` are
-    vectors of the old collection that the new one does not have.
+    vectors of the old collection that the new one does not have; `unindexed` are fields that the old one has an
+    index on and the new one has not, or has one of another type.
     """
 
     session: Session
@@ -50,6 +51,7 @@ class Pair:
     size: int = 0
     embedding: Mapping[str, Any] | None = None
     left_out: tuple[str, ...] = ()
+    unindexed: tuple[str, ...] = ()
 
     @property
     def read(self) -> bool | list[str]:
@@ -103,10 +105,14 @@ def open_pair(session: Session, old: str, new: str, anew: Anew | None = None, *,
     limits = _smaller(Limits.of(infos[old]), Limits.of(infos[new]))
     if not vectors:
         return Pair(session, old, new, VectorMap({}, None, frozenset()), limits, target)
-    if anew is None:
-        layout = _copied(source, target)
-        return Pair(session, old, new, layout, limits, target)
-    return _made(session, source, target, limits, anew)
+    made = (
+        Pair(session, old, new, _copied(source, target), limits, target)
+        if anew is None
+        else _made(session, source, target, limits, anew)
+    )
+    types = {field: index.type for field, index in target.indexes.items()}
+    lacks = sorted(field for field, index in source.indexes.items() if types.get(field) != index.type)
+    return replace(made, unindexed=tuple(lacks))
 
 
 def _copied(source: LiveCollection, target: LiveCollection) -> VectorMap:

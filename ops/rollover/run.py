@@ -10,7 +10,7 @@ from comemory.rollover import Step
 from ops.jobs.base import Context, collection_errors, reporting
 from ops.report import JobReport, Problem, merge_rows
 from ops.rollover.catch_up import HELD_BACK, NO_TEXT, Found, Rollover
-from ops.rollover.counts import Line, compare
+from ops.rollover.counts import compare
 from ops.settings import Settings
 
 PASSES = 10
@@ -26,7 +26,7 @@ def run_rollover(work: Rollover, settings: Settings, *, passes: int = PASSES) ->
     """
     with reported("rollover run", work, settings) as report:
         if work.dry_run:
-            work.look()
+            look(work, report)
         else:
             for _ in work.passes(passes):
                 pass
@@ -34,17 +34,34 @@ def run_rollover(work: Rollover, settings: Settings, *, passes: int = PASSES) ->
     return report
 
 
+def look(work: Rollover, report: JobReport) -> Found:
+    """A pass that writes nothing; the report says so where it was asked to stop."""
+    found = work.look()
+    report.stopped = None if found.whole else work.budget.exhausted()
+    return found
+
+
 def check_rollover(work: Rollover, settings: Settings) -> JobReport:
     """A pass that only reads, and the exact counts of both sides; `clean` says whether anything was wrong."""
     with reported("rollover check", work, settings, dry_run=True) as report:
-        check(work, work.look(), report)
+        check(work, look(work, report), report)
     return report
 
 
 def check(work: Rollover, found: Found, report: JobReport) -> bool:
-    """Whether a pass found nothing and the counts by tenant and scope agree; all of it goes into the report."""
+    """Whether a pass found nothing, counts agree by tenant and scope, and no index lacks; the report says it."""
+    report.stopped = report.stopped or work.budget.exhausted()
+    if report.stopped is not None:
+        return False
     lines = compare(work.pair, found.own)
     clean = found.nil and all(line.right for line in lines)
+    if fields := work.pair.unindexed:
+        clean = False
+        problem = (
+            f"{work.pair.new} has no index on {', '.join(fields)} as {work.pair.old} has: what filters by that "
+            "would be slow or refused. Declare it in the stack and run `pulumi up`."
+        )
+        report.problems.append(Problem(work.pair.new, problem))
     details = report.details.setdefault(work.pair.new, {})
     details |= {"clean": clean, "counts": [{**asdict(line), "right": line.right} for line in lines]}
     return clean
@@ -53,12 +70,6 @@ def check(work: Rollover, found: Found, report: JobReport) -> bool:
 def clean(report: JobReport, work: Rollover) -> bool:
     """Whether a report that a check was a part of found nothing wrong."""
     return bool(report.details.get(work.pair.new, {}).get("clean")) and not report.problems
-
-
-def lines_of(report: JobReport, work: Rollover) -> list[Line]:
-    """The counts of a report that a check was a part of."""
-    found = report.details.get(work.pair.new, {}).get("counts") or []
-    return [Line(one["tenant"], one["scope"], one["old"], one["new"], one["own"]) for one in found]
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -83,6 +84,8 @@ class State:
             raise OpsError(f"{path} is of another version of this program; name another --state.")
         if found.get("digest") != self._digest:
             raise SettingsError(f"{path} is of a rollover between other collections; name another --state.")
+        if not _is_whole(found):
+            raise OpsError(f"{path} is damaged; name another --state, or the one of a copy of this folder.")
         return found
 
     def save(self, *, at: PointId | None = None) -> None:
@@ -101,13 +104,10 @@ class State:
         self._write()
 
     def _write(self) -> None:
-        replace_json(
-            self.folder / STATE,
-            {
-                "format": FORMAT, "digest": self._digest, "next": self.next, "switched": self.switched,
-                "anew": self.anew,
-            },
-        )  # fmt: skip
+        path = self.folder / STATE
+        now = {"next": self.next, "switched": self.switched, "anew": self.anew}
+        with _writing(path):
+            replace_json(path, {"format": FORMAT, "digest": self._digest, **now})
 
     # --- which points the old collection had ---------------------------------------------------------------------
 
@@ -138,7 +138,11 @@ class State:
 
     def copied_late(self, ids: Iterable[PointId]) -> None:
         """Add points that are in the new collection now."""
-        with os.fdopen(os.open(self.folder / LATE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as stream:
+        path = self.folder / LATE
+        opened = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with _writing(path), os.fdopen(os.open(path, opened, 0o600), "ab") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            os.ftruncate(stream.fileno(), size - size % _RECORD.size)  # a kill can leave half a record at the end
             stream.write(b"".join(map(_record, ids)))
             stream.flush()
             os.fsync(stream.fileno())
@@ -153,28 +157,36 @@ class Listing:
 
     def __init__(self, path: Path) -> None:
         self._path, self._partial = path, path.with_name(f"{path.name}.partial")
-        descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with _writing(self._partial):
+            descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._stream: IO[bytes] = os.fdopen(descriptor, "wb")
 
     def add(self, point_id: PointId) -> None:
         """The next id."""
-        self._stream.write(_record(point_id))
+        with _writing(self._partial):
+            self._stream.write(_record(point_id))
 
     def close(self, *, whole: bool) -> None:
         """End it; it takes the place of the one before if it is whole."""
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._stream.close()
-        if whole:
-            self._partial.replace(self._path)
-        else:
-            self._partial.unlink()
+        with _writing(self._partial):
+            try:
+                if whole:
+                    self._stream.flush()
+                    os.fsync(self._stream.fileno())
+            finally:
+                self._stream.close()
+            if whole:
+                self._partial.replace(self._path)
+            else:
+                self._partial.unlink()
 
 
 class Listed:
     """Which points are in a list, asked in the server's order."""
 
     def __init__(self, path: Path, late: bytes) -> None:
+        if path.stat().st_size % _RECORD.size:
+            raise OpsError(f"{path} is damaged: it does not end with a whole entry. Bring it back from a copy.")
         self._stream: IO[bytes] = path.open("rb")
         self._late = {late[at : at + _RECORD.size] for at in range(0, len(late), _RECORD.size)}
         self._now = self._stream.read(_RECORD.size)
@@ -189,6 +201,31 @@ class Listed:
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Say what keeps a file from being written."""
+    try:
+        yield
+    except OSError as error:
+        raise OpsError(
+            f"--state: cannot write {path}: {error.strerror}. What was kept before stays; run it again."
+        ) from None
+
+
+def _is_whole(found: Mapping[str, Any]) -> bool:
+    """Whether the values are of the kinds that were written."""
+    at, switched, anew = found.get("next"), found.get("switched"), found.get("anew")
+    try:
+        right = at is None or (type(at) in (int, str) and place(at) is not None)
+    except ValueError:
+        return False
+    fields = anew is None or (
+        isinstance(anew, dict) and isinstance(anew.get("field"), str)
+        and anew.keys() == {"field", "model"} and isinstance(anew["model"], str | None)
+    )  # fmt: skip
+    return right and fields and isinstance(switched, str | None)
 
 
 def _record(point_id: PointId) -> bytes:

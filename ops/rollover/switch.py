@@ -7,7 +7,7 @@ from dataclasses import replace
 from ops.errors import OpsError
 from ops.report import JobReport
 from ops.rollover.catch_up import Rollover
-from ops.rollover.run import PASSES, check, reported, unsettled
+from ops.rollover.run import PASSES, check, look, reported, unsettled
 from ops.rollover.state import State
 from ops.session import Session
 from ops.settings import Settings
@@ -41,24 +41,35 @@ def find_alias(session: Session, old: str, new: str, named: str | None) -> str:
 def is_switched(session: Session, old: str, new: str, recorded: str | None) -> bool:
     """Whether applications use the new collection by now: the recorded alias does, or any does and none the old.
 
+    Where the recorded alias is gone and none names the old collection, they are taken to use the new one: else what
+    was deleted there would be copied again.
+
     Args:
         session: of the server.
         old: collection.
         new: collection.
         recorded: the alias that a switch was begun for.
+
+    Raises:
+        OpsError: the recorded alias names a third collection.
     """
     aliases = session.aliases()
     if recorded is not None and recorded in aliases:
+        if aliases[recorded] not in (old, new):
+            raise OpsError(
+                f"The alias '{recorded}' that was switched to {new} names {aliases[recorded]} by now: this "
+                "rollover is over. Nothing was done."
+            )
         return aliases[recorded] == new
     named = set(aliases.values())
-    return new in named and old not in named
+    return old not in named and (recorded is not None or new in named)
 
 
 def prepare(work: Rollover, settings: Settings, *, passes: int = PASSES) -> JobReport:
     """Catch up and check, before the alias is switched; in a dry run only look."""
     with reported("rollover switch", work, settings) as report:
         if work.dry_run:
-            work.look()
+            look(work, report)
         else:
             for _ in work.passes(passes):
                 pass
@@ -69,7 +80,12 @@ def prepare(work: Rollover, settings: Settings, *, passes: int = PASSES) -> JobR
 
 
 def switch(work: Rollover, settings: Settings, alias: str, *, passes: int = PASSES) -> JobReport:
-    """Point the alias to the new collection by one request, and bring over what reached the old one until then."""
+    """Point the alias to the new collection by one request, and bring over what reached the old one until then.
+
+    Raises:
+        OpsError: the alias names a third collection by now, or is gone.
+    """
+    find_alias(work.pair.session, work.pair.old, work.pair.new, alias)
     work.state.forget_late()
     work.state.switch(alias)
     point(work.pair.session, alias, work.pair.new)
@@ -92,12 +108,17 @@ def after(work: Rollover, settings: Settings, *, passes: int = PASSES) -> JobRep
 def look_back(work: Rollover, settings: Settings) -> JobReport:
     """What the new collection has and the old one has not, before the alias goes back."""
     with reported("rollover back", work, settings, dry_run=True) as report:
-        work.look()
+        look(work, report)
     return report
 
 
-def back(session: Session, state: State, alias: str, old: str) -> None:
-    """Point the alias to the old collection by one request; neither collection is changed."""
+def back(session: Session, state: State, alias: str, old: str, new: str) -> None:
+    """Point the alias to the old collection by one request; neither collection is changed.
+
+    Raises:
+        OpsError: the alias names a third collection by now, or is gone.
+    """
+    find_alias(session, old, new, alias)
     point(session, alias, old)
     state.switch(None)
 

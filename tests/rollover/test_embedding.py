@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError, SettingsError
-from ops.rollover.embedding import Command, Embedder, EmbeddingFailed, Function, checked
+from ops.rollover.embed_command import Command, LinesTooMany
+from ops.rollover.embedding import Embedder, EmbeddingFailed, Function, checked
 
 ECHO = """
 import json, sys
@@ -160,7 +161,7 @@ def _loads(texts: Sequence[str]) -> object:
 def test_the_wait_between_two_tries_ends_when_asked_to() -> None:
     stop = threading.Event()
     stop.set()
-    with pytest.raises(OpsError, match="tries"):
+    with pytest.raises(OpsError, match=r"\(1 try\)"):
         Embedder(_Raising(), 4, pause=3600, stop=stop).vectors(["x"])
 
 
