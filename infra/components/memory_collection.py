@@ -16,8 +16,9 @@ class MemoryCollection(pulumi.ComponentResource):
 
     `ready` is the collection's name, known once every index exists: what writes points should take the name from
     there, because Qdrant links a filtered graph only in segments built after their index. The alias, too, appears
-    only then. Pass the provider with `opts=pulumi.ResourceOptions(providers=[...])`; `spec` and `indexes` come from
-    `comemory.profiles.declare` and `comemory.indexes`, or from the stack configuration (`infra.settings`).
+    only then; given to another `MemoryCollection` of the stack, it moves there in one step. Pass the provider with
+    `opts=pulumi.ResourceOptions(providers=[...])`; `spec` and `indexes` come from `comemory.profiles.declare` and
+    `comemory.indexes`, or from the stack configuration (`infra.settings`).
     """
 
     collection: Collection
@@ -46,14 +47,18 @@ class MemoryCollection(pulumi.ComponentResource):
         self.ready = pulumi.Output.all(self.collection.name, *(index.id for index in self.indexes)).apply(
             lambda values: str(values[0])
         )
-        self.alias = (
-            Alias(
-                f"{resource_name}.alias",
-                name=alias,
-                collection=self.collection.name,
-                opts=pulumi.ResourceOptions(parent=self, depends_on=list(self.indexes)),
-            )
-            if alias
-            else None
-        )
+        self.alias = self._aliased(alias, resource_name) if alias else None
         self.register_outputs({"name": self.ready, "indexes": len(self.indexes)})
+
+    def _aliased(self, alias: str, resource_name: str) -> Alias:
+        """The alias, as a resource that keeps its name when it goes to another collection.
+
+        Pulumi so moves it in place. With two resources the new one would be made first, and the end of the old one
+        could take away the alias that both are about.
+        """
+        options = pulumi.ResourceOptions(
+            parent=self,
+            depends_on=list(self.indexes),
+            aliases=[pulumi.Alias(name=f"{resource_name}.alias")],  # its name in stacks made before
+        )
+        return Alias(f"alias.{alias}", name=alias, collection=self.collection.name, opts=options)
