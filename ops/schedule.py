@@ -72,7 +72,8 @@ def longest_pause(schedule: Schedule) -> timedelta | None:
         then = trigger.get_next_fire_time(last, last)
         if then is None:
             break
-        longest, last = max(longest, then - last), then
+        # Two times of one zone are subtracted by the wall clock, which hides the hour of winter time.
+        longest, last = max(longest, then.astimezone(UTC) - last.astimezone(UTC)), then
         if then >= year:
             break
     return longest + schedule.jitter
