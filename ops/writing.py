@@ -1,7 +1,8 @@
-"""Writing points in requests that are no larger than a server takes."""
+"""Writing points in requests that are no larger than a server takes, and never over points that are there."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,10 +10,17 @@ from urllib.parse import quote
 
 import orjson
 
+from ops.errors import OpsError
 from ops.session import Session
 
 MOST_BYTES = 24 * 1024 * 1024
 """Of one request; a server takes 32 MB unless it is told otherwise."""
+
+MODES_SINCE = (1, 17)
+"""The server's version that knows the modes of an upsert; an older one writes over what is there without a word.
+
+Source: Qdrant's release notes of 1.17.0, #7963.
+"""
 
 Items = Sequence[Mapping[str, Any]]
 
@@ -29,6 +37,26 @@ class _Kind:
 
 _INSERT = _Kind("PUT", "points", "points", {"update_mode": "insert_only"})
 _CHANGE = _Kind("POST", "points/batch", "operations")
+
+
+def demand_modes(session: Session, purpose: str) -> None:
+    """Make sure that the server knows the modes of an upsert.
+
+    Args:
+        session: of the server.
+        purpose: what needs them, such as `a rollover`; it has to stand at the beginning of a run.
+
+    Raises:
+        OpsError: it is too old, or does not say how old it is.
+    """
+    version = session.version()
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or tuple(map(int, found.groups())) < MODES_SINCE:
+        least = ".".join(map(str, MODES_SINCE))
+        raise OpsError(
+            f"Qdrant at {session.url} is version {version}; {purpose} needs {least}, where an upsert can leave "
+            "points alone that are there already. Upgrade the server first. Nothing was done."
+        )
 
 
 def insert(session: Session, collection: str, points: Items) -> None:

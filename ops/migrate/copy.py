@@ -7,7 +7,6 @@ unless that was asked for.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ from urllib.parse import quote
 import orjson
 
 from comemory.migration.mapping import NOT_PLANNED, LeftOut, Mapped, Mapper, Refused
-from ops.doctor import OLDEST
 from ops.errors import OpsError
 from ops.jobs.ahead import ahead
 from ops.jobs.base import Context, Progress, collection_errors, reporting
@@ -28,6 +26,7 @@ from ops.migrate.sides import BLOCKING, Sides
 from ops.report import JobReport, Row
 from ops.session import Session
 from ops.settings import Settings
+from ops.writing import demand_modes
 
 MOST_BYTES = 24 * 1024 * 1024
 """Of one upsert; a server takes 32 MB unless it is told otherwise."""
@@ -57,7 +56,7 @@ def run_migration(
         save_seconds: how often the checkpoint is written, at most; 0 after each batch.
     """
     with reporting("migrate run", Context(sides.target, settings)) as report:
-        _refuse_old(sides.target)
+        demand_modes(sides.target, "a migration")
         chosen = [one for one in plan["collections"] if sides.only in (None, one["collection"])]
         targets = sorted({rule["target"] for one in chosen if one["blocked"] is None for rule in one["rules"]})
         before = {target: sides.target.count(target) for target in targets}
@@ -84,17 +83,6 @@ def run_migration(
             target: {"before": before[target], "after": after[target]} for target in targets
         }
     return report
-
-
-def _refuse_old(target: Session) -> None:
-    version = target.version()
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if len(numbers) > 1 and numbers < OLDEST:
-        least = ".".join(map(str, OLDEST))
-        raise OpsError(
-            f"Qdrant at {target.url} is {version}, which writes over points that are there, also when told not "
-            f"to; upgrade it to {least} or newer. Nothing was written."
-        )
 
 
 @dataclass(slots=True)

@@ -464,10 +464,10 @@ def test_a_server_that_would_write_over_points_gets_none(
     session: Session, qdrant_url: str, empty: str, tmp_path: Path
 ) -> None:
     with source_of(session, "langchain") as name, FaultProxy(qdrant_url) as proxy:
-        proxy.always(Status(200, body=b'{"title":"qdrant","version":"1.15.5"}'), path="^/$")
+        proxy.always(Status(200, body=b'{"title":"qdrant","version":"1.16.3"}'), path="^/$")
         report = Migration(proxy.url, tmp_path, simple(empty, name), source_url=qdrant_url).run()
         assert (report.outcome, proxy.seen("PUT"), session.count(empty)) == ("failed", 0, 0)
-        assert "is 1.15.5, which writes over points" in report.problems[0].message
+        assert "is version 1.16.3; a migration needs 1.17" in report.problems[0].message
 
 
 # --- the check -----------------------------------------------------------------------------------------------
