@@ -66,7 +66,7 @@ def new_point(
 def insert_only(points: Iterable[models.PointStruct]) -> models.UpsertOperation:
     """An upsert that leaves every point alone that exists already; for `QdrantClient.batch_update_points`.
 
-    It takes a server of version 1.16 or newer; an older one would ignore the mode and overwrite.
+    It takes a server of version 1.17 or newer; an older one ignores the mode and overwrites.
     """
     return models.UpsertOperation(
         upsert=models.PointsList(points=list(points), update_mode=models.UpdateMode.INSERT_ONLY)
