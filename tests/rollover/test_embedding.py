@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError, SettingsError
-from ops.rollover.embed_command import Command, LinesTooMany
+from ops.rollover.embed_command import Command
 from ops.rollover.embedding import Embedder, EmbeddingFailed, Function, checked
 
 ECHO = """
