@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ops.rollover.embedding import Embedder
+from ops.rollover.pair import Anew
 from tests.rollover.sides import Sides, payload, reasons
 
 
@@ -92,3 +96,43 @@ def test_a_copy_that_was_touched_does_not_keep_readers_that_the_old_one_shut_out
         "kept: has other readers than the old one": 1,
     }  # fmt: skip
     assert sides.run().handled == 0
+
+
+def test_who_reads_follows_where_there_is_no_text_for_new_vectors(sides: Sides) -> None:
+    sides.anew, sides.embed = Anew("text", "counting"), lambda _: Embedder(Lengths(), 4)
+    for number in range(3):
+        sides.put(sides.old, number, payload(visibility="public", text="text"))
+    sides.put(sides.old, 3, payload(text=" "))
+    first = sides.run()
+    assert reasons(first) == {"copied": 3, "left: no text to embed": 1}
+    assert first.details[sides.new]["passes"] == [3, 0]
+    before = sides.vectors(sides.new)
+    sides.set(sides.old, 0, visibility="private", text="")
+    sides.set(sides.old, 1, text=["no", "text"])
+    done = sides.run()
+    found = sides.points(sides.new)
+    assert (found[0]["visibility"], found[0]["text"], found[1]["text"]) == ("private", "", ["no", "text"])
+    assert sides.vectors(sides.new) == before
+    assert reasons(done) == {"payload updated": 2, "left: no text to embed": 3}
+    assert "3 of the points" in done.problems[0].message
+    assert not sides.check().details[sides.new]["clean"]
+    sides.set(sides.old, 0, text="a longer text")
+    sides.set(sides.old, 1, text="text")
+    sides.delete(sides.old, 3)
+    done = sides.run()
+    assert reasons(done) == {"payload and vectors updated": 1, "payload updated": 1}
+    after = sides.vectors(sides.new)
+    assert after[0] != before[0] and after[1] == before[1]
+    assert sides.check().details[sides.new]["clean"]
+
+
+class Lengths:
+    """Embeds a text by its length."""
+
+    what = "lengths"
+
+    def __call__(self, texts: Sequence[str]) -> object:
+        return [[float(len(text)), 1.0, 0.0, 0.0] for text in texts]
+
+    def close(self) -> None:
+        pass

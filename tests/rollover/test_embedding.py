@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import shlex
 import sys
 import threading
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError, SettingsError
-from ops.rollover.embed_command import Command
+from ops.rollover.embed_command import Command, LinesTooMany
 from ops.rollover.embedding import Embedder, EmbeddingFailed, Function, checked
 
 ECHO = """
@@ -53,12 +54,12 @@ def test_more_than_two_pipes_hold_does_not_lock_both_sides(tmp_path: Path) -> No
 
 
 def test_a_command_sees_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QDRANT_API_KEY", "COMEMORY_QDRANT__API_KEY", "EMBEDDING_KEY"):
+    for name in ("QDRANT_API_KEY", "COMEMORY_QDRANT__API_KEY", "comemory_qdrant__api_key", "EMBEDDING_KEY"):
         monkeypatch.setenv(name, "s3cret")
     source = """
 import json, os, sys
 for line in sys.stdin:
-    hidden = [key for key in os.environ if key.startswith(("QDRANT", "COMEMORY"))]
+    hidden = [key for key in os.environ if key.upper().startswith(("QDRANT", "COMEMORY"))]
     print(json.dumps([len(hidden), int("EMBEDDING_KEY" in os.environ), 0, 0]), flush=True)
 """
     made = embedder(Command(program(tmp_path, source), 4))
@@ -118,6 +119,43 @@ def test_what_a_command_does_wrong_is_said_without_a_text(tmp_path: Path, source
     assert said.startswith(f"--embed-command {sys.executable} failed on a batch of 2 texts")
 
 
+STRAY = """
+import json, os, sys
+for number, line in enumerate(sys.stdin, 1):
+    print(json.dumps([number, 0, 0, 0]), flush=True)
+    if number == 3:
+        print(json.dumps([9, 9, 9, 9]), flush=True)
+"""
+
+
+def test_a_line_too_many_after_a_batch_ends_it_for_good(tmp_path: Path) -> None:
+    command = Command(program(tmp_path, STRAY), 4)
+    made = embedder(command, batch=1)
+    assert made.vectors(["a", "b"]) == [[1.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]]
+    with pytest.raises(LinesTooMany, match=r"vectors may have gone to the wrong points.*empty the new"):
+        made.vectors(["c"])
+        assert command._process is not None
+        select.select([command._process.stdout], [], [], 60)  # the stray line has come
+        made.vectors(["d"])
+    assert command._process is None
+
+
+def test_a_line_too_many_after_the_last_batch_is_found_at_the_end(tmp_path: Path) -> None:
+    source = f"{ECHO}\nprint('[1, 2, 3, 4]')"
+    made = embedder(Command(program(tmp_path, source), 4))
+    assert made.vectors(["aa"]) == [[2.0, 2.0, 0.0, 1.0]]
+    with pytest.raises(LinesTooMany):
+        made.close()
+
+
+def test_a_command_that_does_not_look_at_its_input_until_it_ends(tmp_path: Path) -> None:
+    source = "import time\nprint('[1, 2, 3, 4]\\n' * 2, end='', flush=True)\ntime.sleep(600)"
+    made = embedder(Command(program(tmp_path, source), 4), tries=1)
+    with pytest.raises(OpsError):
+        made.vectors(["x" * 1_000_000] * 2)
+    made.close()
+
+
 def test_a_command_that_is_not_there() -> None:
     with pytest.raises(OpsError, match="it cannot be started: No such file"):
         embedder(Command("/nowhere/at/all --key s3cret", 4), tries=1).vectors(["x"])
@@ -168,6 +206,9 @@ def test_the_wait_between_two_tries_ends_when_asked_to() -> None:
 def test_arrays_of_other_libraries_are_taken() -> None:
     numpy = pytest.importorskip("numpy")
     assert checked(numpy.ones((2, 4), dtype="float32"), 2, 4) == [[1.0] * 4] * 2
+    assert checked([list(numpy.ones(4, dtype="float32"))], 1, 4) == [[1.0] * 4]
+    with pytest.raises(EmbeddingFailed, match="too large"):
+        checked([[10**400, 0, 0, 0]], 1, 4)
     with pytest.raises(EmbeddingFailed, match="NaN"):
         checked(numpy.full((1, 4), float("nan")), 1, 4)
     with pytest.raises(EmbeddingFailed, match="3 vectors for 2 texts"):

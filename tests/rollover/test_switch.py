@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from qdrant_client import QdrantClient
 
 from comemory import Principal, can_read, read_filter
 from comemory.rollover import MARKER
@@ -11,11 +12,13 @@ from ops.jobs.base import Context
 from ops.rollover.finish import finish
 from ops.rollover.pair import open_pair
 from ops.rollover.run import clean
-from ops.rollover.switch import find_alias, look_back, prepare
+from ops.rollover.state import LATE, State
+from ops.rollover.switch import back, find_alias, is_switched, look_back, prepare
 from ops.session import Session
 from ops.settings import Settings
 from tests.conftest import SERVER_KEY
 from tests.rollover.sides import Sides, payload, reasons
+from tests.support.memory import memory
 
 
 def test_a_check_that_is_not_clean_leaves_the_alias(sides: Sides) -> None:
@@ -148,3 +151,83 @@ def test_everybody_reads_the_same_on_both_sides(sides: Sides) -> None:
             assert old == new == {i for i, one in sides.points(sides.new).items() if can_read(one, who)}
             served += len(new)
     assert served > 20
+
+
+def test_a_late_copy_that_a_kill_kept_from_the_list_does_not_come_back_either(sides: Sides) -> None:
+    sides.put(sides.old, 1, payload())
+    sides.switch()
+    sides.put(sides.old, 2, payload())
+    sides.put(sides.old, 3, payload())
+    sides.put(sides.new, 3, payload(tags=["own"]))
+    sides.after()
+    (sides.folder / LATE).unlink()  # as if it had been killed between the copy and its entry
+    sides.after()
+    sides.delete(sides.new, 2, 3)
+    assert reasons(sides.after()) == {"left out: deleted from the new one": 2}
+    assert set(sides.points(sides.new)) == {1}
+
+
+def test_what_only_the_new_one_has_wins_when_it_is_switched_again(sides: Sides) -> None:
+    for number in range(3):
+        sides.put(sides.old, number, payload())
+    sides.switch()
+    sides.put(sides.new, 9, payload(tags=["own"]))
+    sides.set(sides.new, 0, tags=["touched"])
+    with sides.work() as work:
+        back(work.pair.session, work.state, sides.alias, sides.old, sides.new)
+    assert sides.target() == sides.old
+    sides.set(sides.old, 0, tags=["later"])
+    sides.set(sides.old, 1, tags=["later"])
+    before, after = sides.switch()
+    assert before.details[sides.new]["clean"] and after.outcome == "success" and sides.target() == sides.new
+    found = sides.points(sides.new)
+    assert [found[number].get("tags") for number in (0, 1, 2, 9)] == [["touched"], ["later"], None, ["own"]]
+
+
+def test_an_alias_that_went_on_to_a_third_collection_is_left_alone(sides: Sides, qdrant: QdrantClient) -> None:
+    sides.put(sides.old, 1, payload())
+    sides.switch()
+    with memory(qdrant) as third:
+        sides.point(third.name)
+        with pytest.raises(OpsError, match=f"names {third.name} by now: this rollover is over"):
+            sides.run()
+        with (
+            State(sides.folder, sides.url, sides.old, sides.new) as state,
+            Session(sides.url, api_key=SERVER_KEY, retry_for=2) as session,
+            pytest.raises(OpsError, match=r"neither .* it is left alone"),
+        ):
+            back(session, state, sides.alias, sides.old, sides.new)
+        assert sides.target() == third.name
+        sides.point(sides.new)
+
+
+def test_where_the_alias_is_gone_nothing_deleted_is_copied_again(sides: Sides) -> None:
+    with Session(sides.url, api_key=SERVER_KEY, retry_for=2) as session:
+        assert is_switched(session, "cm_text_4_v1", "cm_text_4_v2", "no_such_alias")
+        assert not is_switched(session, "cm_text_4_v1", "cm_text_4_v2", None)
+        assert not is_switched(session, sides.old, sides.new, "no_such_alias")
+
+
+def test_who_asked_to_stop_is_not_switched(sides: Sides) -> None:
+    sides.put(sides.old, 1, payload())
+    sides.run()
+    for dry_run in (False, True):
+        with sides.work(reading=dry_run) as work:
+            work.progress = lambda _: sides.stop.set()
+            report = prepare(work, Settings())
+            assert (report.stopped, report.outcome, clean(report, work)) == ("asked to stop", "partial", False)
+        sides.stop.clear()
+    assert sides.target() == sides.old
+
+
+def test_a_collection_that_lacks_an_index_is_not_switched_to(sides: Sides) -> None:
+    sides.put(sides.old, 1, payload())
+    sides.client.delete_payload_index(sides.new, "tags", wait=True)
+    try:
+        with sides.work() as work:
+            report = prepare(work, Settings())
+            assert not clean(report, work)
+        assert f"{sides.new} has no index on tags as {sides.old} has" in report.problems[0].message
+        assert sides.points(sides.new) == sides.points(sides.old)
+    finally:
+        sides.client.create_payload_index(sides.new, "tags", "keyword", wait=True)
