@@ -129,6 +129,27 @@ def test_a_stack_that_nobody_changed_points_the_alias_back_after_a_refresh_only(
     assert deployment.destroy().ok
 
 
+def test_an_alias_that_no_entry_has_any_more_goes_only_if_it_is_where_the_stack_knows_it(
+    deploy: Callable[..., Deployment], qdrant: QdrantClient, qdrant_url: str, names: tuple[str, str, str]
+) -> None:
+    old, new, alias = names
+    deployment = deploy()
+    deployment.program = stack((old, alias), (new, None))
+    assert deployment.up().ok
+    switch(qdrant_url, alias, new)
+    deployment.program = stack((old, None), (new, None))
+    left = deployment.up()
+    assert left.ok and f"alias {alias} points to {new} and not to {old} any more; it is left" in left.text
+    assert aliases(qdrant)[alias] == new
+
+    deployment.program = stack((old, None), (new, alias))
+    assert deployment.up().ok, "one that is where the entry wants it is taken over"
+    deployment.program = stack((old, None), (new, None))
+    assert deployment.up().ok
+    assert alias not in aliases(qdrant)
+    assert deployment.destroy().ok
+
+
 def test_a_stack_made_before_keeps_its_alias_under_another_resource_name(
     deploy: Callable[..., Deployment], qdrant: QdrantClient, names: tuple[str, str, str]
 ) -> None:
