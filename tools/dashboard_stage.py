@@ -55,6 +55,7 @@ LIMITS: Thresholds = replace(
 )  # fmt: skip
 """What waits for hours in earnest is not waited for; what is played here is told in seconds."""
 
+A_DAY_AGO: Final = "offset 1d"
 DAY: Final = "3s"
 """What stands for the day with which a panel compares: no stage has one."""
 
@@ -274,7 +275,7 @@ def boards() -> dict[str, dict[str, Any]]:
 
 def filled_in(expression: str, uid: str, tenant: str = "t_a") -> str:
     """A panel's query with values in the place of its dashboard's variables, and days shortened to seconds."""
-    text = expression.replace("$__rate_interval", WINDOW).replace("offset 1d", f"offset {DAY}")
+    text = expression.replace("$__rate_interval", WINDOW).replace(A_DAY_AGO, f"offset {DAY}")
     text = text.replace('"$tenant"', f'"{tenant}"')
     text = text.replace('"$job"', f'"{_every(uid, "job")}"')
     return re.sub(r'"\$(cluster|instance|collection|scope)"', '".*"', text)

@@ -3,7 +3,7 @@
 `make pictures` sets the stage, plays a minute or two on it, and writes one picture for each dashboard to
 `docs/pictures/`. They show what an operator sees in Grafana: titles, units and data, not Grafana's own look. Rows
 of panels of which the laptop endpoint has no data, such as those about replicas, are left out. No stage has a day:
-what is compared with a day ago is compared with some seconds ago, and the title of the panel says so.
+what is compared with a day ago is compared with some seconds ago, and the panel says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from tools.dashboard_stage import COLLECTION, DAY, ROOT, Series, Stage, boards, filled_in, stage
+from tools.dashboard_stage import A_DAY_AGO, COLLECTION, DAY, ROOT, Series, Stage, boards, filled_in, stage
 from tools.prometheus import ensure
 
 FOLDER: Final = ROOT / "docs" / "pictures"
@@ -146,8 +146,11 @@ def _place(figure: Figure, panel: Panel, board: Board, top: int, high: float) ->
         spine.set_color(EDGE)
     line, edge = 1 - 0.15 / tall, 0.08 / wide
     unit = _UNIT_NAMES.get(panel["fieldConfig"]["defaults"]["unit"], "")
-    frame.text(edge, line, title(panel), size=8.5, weight="bold", color=INK, va="center",
+    frame.text(edge, line, panel["title"], size=8.5, weight="bold", color=INK, va="center",
                transform=frame.transAxes)  # fmt: skip
+    if any(A_DAY_AGO in target["expr"] for target in panel["targets"]):
+        frame.text(1 - edge, 0.12 / tall, f"here compared with {DAY.replace('s', ' s')} ago", size=7, color=FAINT,
+                   va="center", ha="right", transform=frame.transAxes)  # fmt: skip
     if panel["type"] != "table":
         frame.text(1 - edge, line, unit, size=8, color=FAINT, va="center", ha="right", transform=frame.transAxes)
     if not board.has_data(panel):
@@ -237,7 +240,8 @@ def _table(frame: Axes, panel: Panel, board: Board) -> None:
     """The labels to the left; numbers are right-aligned under their titles."""
     tall, wide = panel["gridPos"]["h"] * LOW, panel["gridPos"]["w"] * CELL
     labels, columns, rows = _cells(panel, board)
-    shares = [1.5] * len(labels) + [1.0] * len(columns)
+    # Each column gets as much of the width as its longest text asks for.
+    shares = [2 + max(map(len, column)) for column in zip([*labels, *columns], *rows, strict=True)]
     step = min(0.27, (tall - 0.45) / (len(rows) + 1))
     for line, row in enumerate([[*labels, *columns], *rows]):
         height = 1 - (0.45 + line * step) / tall
@@ -276,12 +280,6 @@ def _cells(panel: Panel, board: Board) -> tuple[list[str], list[str], list[list[
         [*key, *(written(row[c], units.get(c, unit)) if c in row else "" for c in columns)] for key, row in order
     ]
     return labels, columns, rows[:MOST_ROWS]
-
-
-def title(panel: Panel) -> str:
-    """A panel's title; of one that compares with a day ago it says with what it is compared here."""
-    compares = any("offset 1d" in target["expr"] for target in panel["targets"])
-    return f"{panel['title']}, here {DAY.replace('s', ' s')}" if compares else str(panel["title"])
 
 
 def legend(target: dict[str, Any], labels: dict[str, str]) -> str:
