@@ -28,7 +28,12 @@ def main() -> int:
         "--qdrant-memory-bytes", type=int, metavar="N", help="memory of each Qdrant where nothing exports its limit"
     )
     given = parser.parse_args()
-    settings = DashboardSettings(given.qdrant_prefix, given.qdrant_jobs, given.runbooks, given.qdrant_memory_bytes)
+    try:
+        settings = DashboardSettings(
+            given.qdrant_prefix, given.qdrant_jobs, given.runbooks, given.qdrant_memory_bytes
+        )
+    except ValueError as error:
+        build.error(str(error))
     made = texts(settings)
     if given.check:
         old = stale(given.out, made)

@@ -26,6 +26,8 @@ class Thresholds:
         failing: By job, in what time all of its runs must have failed: two of its default intervals and a little.
         jobs_remembered: For how long a job's last success and first appearance are remembered, whatever becomes of
             the daemon; of jobs with longer intervals nobody is told that they never succeeded.
+        schedule_remembered: For how long a daemon's schedule holds after it was seen last: longer than a supervisor
+            waits before it starts a daemon again that ends each time.
         outage_told: For how long after an outage of Qdrant of which somebody was told jobs may make up for it.
         census_old: From when on the numbers of the dashboards are too old.
         daemon_absent, no_active_daemon: For how long no daemon is seen, or none holds the lease.
@@ -49,6 +51,7 @@ class Thresholds:
     stale_most: float = HOUR
     failing: Mapping[str, float] = field(default_factory=lambda: _FAILING)
     jobs_remembered: float = 15 * DAY
+    schedule_remembered: float = 10 * MINUTE
     outage_told: float = 30 * MINUTE
     census_old: float = 10 * MINUTE
     daemon_absent: float = 5 * MINUTE
@@ -88,7 +91,8 @@ class Thresholds:
 
 _TIMES: Final = frozenset(
     {
-        "stale_least", "stale_most", "jobs_remembered", "outage_told", "census_old", "daemon_absent",
+        "stale_least", "stale_most", "jobs_remembered", "schedule_remembered", "outage_told", "census_old",
+        "daemon_absent",
         "daemon_remembered", "no_active_daemon", "qdrant_down", "qdrant_target_down", "replica_dead",
         "collection_red", "collection_grey", "collector_failing", "drift", "folded", "backlog_age",
         "backlog_window", "backlog_persistent",

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from infra.components.monitoring.settings import PREFIX, MonitoringSettings
+from dashboards.settings import METRIC_PREFIX
+from infra.components.monitoring.settings import MonitoringSettings
 from infra.components.qdrant_cluster.configuration import metrics_prefix
 from infra.components.qdrant_cluster.settings import QdrantClusterSettings
 from infra.replication import replication_problems
@@ -45,7 +46,7 @@ def _prefix_problems(monitoring: MonitoringSettings, cluster: QdrantClusterSetti
             f"{at}:monitoring.qdrant.prefix: '{given}' is not what the cluster of this stack has: "
             f"'{said}' (service.metrics_prefix in {at}:cluster.configuration); leave it out"
         )
-    if not PREFIX.fullmatch(said):
+    if not METRIC_PREFIX.fullmatch(said):
         yield (
             f"{at}:cluster.configuration.service.metrics_prefix: '{said}' cannot begin the name of a metric; "
             "use letters, digits and _"

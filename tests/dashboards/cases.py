@@ -123,6 +123,9 @@ def _never(minutes: int, limit: int, said: str) -> list[Case]:
     ]  # fmt: skip
 
 
+SEEN_AT_TIMES = " ".join(["1 stale _x4"] * 40)
+"""Of a daemon that a supervisor starts every six minutes, and that is ended after one scrape."""
+
 DOWN = ("ComemoryQdrantDown", "critical", {"cluster": "CLUSTER", "job": "comemory"},
         "Qdrant does not answer the daemon of CLUSTER.")  # fmt: skip
 
@@ -144,6 +147,19 @@ def _outage() -> list[Case]:
              [fails, stale("census", "2h 20m 0s")]),
         Case("jobs fail, and Qdrant was away for a moment", failing | blip, 112,
              [fails, stale("census", "1h 22m 0s")]),
+        Case("a daemon is ended again and again, and one of its jobs never gets to its end", {
+            ours(LAST, job_name="census"): "0x20",
+            ours("comemory_job_interval_seconds", job_name="census"): SEEN_AT_TIMES.replace("1", "60"),
+            ours("comemory_build_info"): SEEN_AT_TIMES, ours("comemory_lease_held"): SEEN_AT_TIMES,
+            ours("comemory_qdrant_up"): SEEN_AT_TIMES,
+        }, 60, [stale("census", "1h 0m 0s")], works=False),
+        Case("a daemon is ended again and again, and none of its jobs ever got to its end", {
+            ours("comemory_job_interval_seconds", job_name="census"): SEEN_AT_TIMES.replace("1", "60"),
+            ours("comemory_build_info"): SEEN_AT_TIMES, ours("comemory_lease_held"): SEEN_AT_TIMES,
+            ours("comemory_qdrant_up"): SEEN_AT_TIMES,
+        }, 60, [alert("ComemoryJobNeverSucceeded", "warning",
+                      "The job census has not succeeded since it was first seen, and should every 12m 0s.",
+                      job_name="census")], works=False),
         Case("the jobs of a daemon that is gone", {
             ours(LAST, job_name="census"): "0x20",
             ours("comemory_job_interval_seconds", job_name="census"): "60x50",
@@ -168,8 +184,10 @@ def _failing(job: str, minutes: int, times: str, window: str) -> list[Case]:
     return [
         Case(f"{job} only fails", failed | none, 6 * every, fires),
         Case(f"{job} fails now and then", failed | some, 6 * every),
+        Case(f"{job} failed once, in a daemon that is gone",  # extrapolated to a little more than 1
+             {next(iter(failed)): f"0x3 1x3 _x{LONG}"} | none, 13),
         Case(f"{job} failed once", {next(iter(failed)): f"0x{every} 1x{9 * every}"} | none, 3 * every),
-    ]
+    ]  # fmt: skip
 
 
 def _expiring(what: str, metric: str, days: tuple[int, int], texts: tuple[str, str]) -> list[Case]:
@@ -339,6 +357,20 @@ CASES: list[Case] = [
         'resource="memory"}': "100x60",
     }, 30, [("ComemoryQdrantMemoryNearLimit", "warning", {"cluster": "CLUSTER", "namespace": "m", "pod": "q-0"},
              "Qdrant q-0 uses 95% of its memory.")]),
+    Case("a Qdrant whose limit nothing exports is nearly full", {
+        theirs("memory_resident_bytes"): "950x60",
+        'memory_resident_bytes{cluster="CLUSTER", job="qdrant", instance="other:6333"}': "850x60",
+        'memory_resident_bytes{cluster="CLUSTER", job="somebody", instance="s"}': "5000x60",
+        # the kubelet tells of this one
+        'memory_resident_bytes{cluster="CLUSTER", job="qdrant", instance="p", namespace="m", pod="p"}': "950x60",
+        'up{cluster="CLUSTER", job="qdrant", instance="p", namespace="m", pod="p"}': "1x60",
+        'container_memory_working_set_bytes{cluster="CLUSTER", namespace="m", pod="p", '
+        'container="qdrant"}': "80x60",
+        'kube_pod_container_resource_limits{cluster="CLUSTER", namespace="m", pod="p", container="qdrant", '
+        'resource="memory"}': "100x60",
+    }, 30, [("ComemoryQdrantMemoryNearLimit", "warning",
+             {"cluster": "CLUSTER", "job": "qdrant", "instance": "q:6333"},
+             "Qdrant q:6333 uses 95% of its memory.")]),
     # --- what ends
     *_expiring("Certificate", "comemory_certificate_expiry_timestamp_seconds", (14, 3),
                ("13d 0h 0m 0s", "2d 12h 0m 0s")),

@@ -12,20 +12,23 @@ import yaml
 
 from dashboards import alerts, rules
 from dashboards.alerts import groups
-from dashboards.build import GENERATED
+from dashboards.build import GENERATED, texts, write
 from dashboards.settings import DashboardSettings
 from dashboards.thresholds import DEFAULTS
 from tests.dashboards.cases import CASES, LIMITS, Case
 from tests.support.prometheus import programs
 
 FILES = ("recording-rules.yaml", "alert-rules.yaml")
-GROUPS = groups(DashboardSettings(), LIMITS)
+SETTINGS = DashboardSettings(qdrant_memory_bytes=1000)
+GROUPS = groups(SETTINGS, LIMITS)
 RULES: list[dict[str, Any]] = [rule for group in GROUPS for rule in group["rules"]]
 
 
-def test_promtool_accepts_the_rules() -> None:
+def test_promtool_accepts_the_rules_as_they_are_and_with_everything_set(tmp_path: Path) -> None:
+    write(tmp_path, texts(DashboardSettings("qdrant_", "vectors|db[.]memory", "https://w", 8_000_000)))
     said = subprocess.run(
-        [programs().promtool, "check", "rules", *(GENERATED / name for name in FILES)],
+        [programs().promtool, "check", "rules", "--lint-fatal",
+         *(folder / name for folder in (GENERATED, tmp_path) for name in FILES)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert said.returncode == 0, said.stdout + said.stderr
@@ -95,7 +98,7 @@ def _annotations(name: str, severity: str, labels: dict[str, str]) -> dict[str, 
 
 def _run(folder: Path, tests: list[dict[str, Any]]) -> str:
     file, made = folder / "alerts.test.yaml", folder / "rules.yaml"
-    groups = rules.groups(DashboardSettings(), LIMITS) + GROUPS
+    groups = rules.groups(SETTINGS, LIMITS) + GROUPS
     made.write_text(yaml.safe_dump({"groups": groups}))
     content = {
         "rule_files": [str(made)],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboards import expressions
+from dashboards.__main__ import main
 from dashboards.build import GENERATED, stale, texts, write
 from dashboards.settings import DashboardSettings
 from dashboards.thresholds import duration
@@ -57,6 +58,29 @@ def test_the_command_checks_and_says_what_to_run(tmp_path: Path) -> None:
     )  # fmt: skip
     assert said.returncode == 1
     assert said.stderr.count("make dashboards") == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--qdrant-prefix", "qd rant_"], "the prefix 'qd rant_'"),
+        (["--qdrant-jobs", 'a"b'], "write [.] for a point"),
+        (["--qdrant-jobs", r"vectors\.memory"], "write [.] for a point"),
+        (["--qdrant-jobs", "(vectors"], "no regular expression"),
+        (["--qdrant-jobs", ""], "name at least one"),
+        (["--qdrant-memory-bytes", "0"], "more than 0 bytes"),
+    ],
+)
+def test_what_prometheus_would_refuse_is_not_made(
+    options: list[str], named: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["dashboards", "build", "--out", str(tmp_path), *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

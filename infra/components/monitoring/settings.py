@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from comemory.specs import Spec
-from dashboards.settings import DashboardSettings
+from dashboards.settings import METRIC_PREFIX, DashboardSettings, jobs_expression
 from infra.components.qdrant_cluster.settings import Text
 from infra.kubernetes_values import Name
 from infra.quantity import Quantity, amount
 
-
-def _jobs(expression: str) -> str:
-    """It stands in quotes in every rule and dashboard."""
-    if re.search(r'["\\\n]', expression):
-        raise ValueError('cannot hold " or a backslash; write [.] for a point')
-    try:
-        re.compile(expression)
-    except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from None
-    return expression
-
-
-PREFIX = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)?")
-"""What can stand before the name of a metric."""
-Jobs = Annotated[Text, AfterValidator(_jobs)]
+Jobs = Annotated[Text, AfterValidator(jobs_expression)]
 Seconds = Annotated[str, StringConstraints(pattern=r"^\d+(ms|s|m|h)$")]
 
 
@@ -75,7 +60,7 @@ class QdrantMetricsSettings(Spec):
 
     prefix: str | None = Field(
         None,
-        pattern=f"^{PREFIX.pattern}$",
+        pattern=f"^{METRIC_PREFIX.pattern}$",
         description="What Qdrant puts before its metrics (`service.metrics_prefix`). Default: what the cluster's "
         "configuration says, else nothing.",
     )
