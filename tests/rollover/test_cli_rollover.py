@@ -6,12 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from qdrant_client import QdrantClient
 
 from ops.cli import main
-from tests.conftest import SERVER_KEY
-from tests.rollover.sides import Sides, payload
+from tests.conftest import SERVER_KEY, Endpoint
+from tests.rollover.sides import Sides, payload, two_sides
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -127,3 +129,24 @@ def test_what_cannot_be_is_one_sentence(run: Run, sides: Sides) -> None:
     assert run("run")[0] == 0
     code, _, said = run("run", old=sides.new, new=sides.old)
     assert code == 2 and "is of a rollover between other collections; name another --state" in said
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+@pytest.mark.embedded_only("gives an endpoint of its own a key that may only read")
+def test_a_key_that_may_only_read_can_look_and_do_no_more(
+    run: Run, start_endpoint: Callable[..., Endpoint], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url = start_endpoint(api_key="s3cret all", read_only_api_key="s3cret looking").url
+    monkeypatch.setenv("COMEMORY_QDRANT__URL", url)
+    monkeypatch.setenv("COMEMORY_QDRANT__API_KEY", "s3cret looking")
+    client = QdrantClient(url=url, api_key="s3cret all", timeout=60, check_compatibility=False)
+    with two_sides(client, url, tmp_path) as there:
+        there.put(there.old, 1, payload())
+        names = {"old": there.old, "new": there.new}
+        code, out, _ = run("run", "--dry-run", **names)
+        assert code == 0 and "copied" in out
+        for command, *options in (("run",), ("switch", "--yes")):
+            code, out, said = run(command, *options, **names)
+            assert code == 1 and there.new in out + said and "s3cret" not in out + said, said
+        assert there.points(there.new) == {} and there.target() == there.old
+    client.close()
