@@ -1,4 +1,4 @@
-"""Writing points in requests that are no larger than a server takes, and never over points that are there."""
+"""Writing points in requests no larger than a server takes, and over points that are there only when asked."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class _Kind:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
+_UPSERT = _Kind("PUT", "points", "points")
 _INSERT = _Kind("PUT", "points", "points", {"update_mode": "insert_only"})
 _CHANGE = _Kind("POST", "points/batch", "operations")
 
@@ -59,9 +60,9 @@ def demand_modes(session: Session, purpose: str) -> None:
         )
 
 
-def insert(session: Session, collection: str, points: Items) -> None:
-    """Write the points that are not there yet; those that are stay as they are."""
-    _send(session, collection, _INSERT, points)
+def insert(session: Session, collection: str, points: Items, *, replacing: bool = False) -> None:
+    """Write the points that are not there yet; those that are stay as they are, unless `replacing`."""
+    _send(session, collection, _UPSERT if replacing else _INSERT, points)
 
 
 def change(session: Session, collection: str, operations: Items) -> None:

@@ -13,9 +13,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
-
-import orjson
 
 from comemory.migration.mapping import NOT_PLANNED, LeftOut, Mapped, Mapper, Refused
 from ops.errors import OpsError
@@ -24,12 +21,9 @@ from ops.jobs.base import Context, Progress, collection_errors, reporting
 from ops.migrate import state as states
 from ops.migrate.sides import BLOCKING, Sides
 from ops.report import JobReport, Row
-from ops.session import Session
 from ops.settings import Settings
-from ops.writing import demand_modes
+from ops.writing import demand_modes, insert
 
-MOST_BYTES = 24 * 1024 * 1024
-"""Of one upsert; a server takes 32 MB unless it is told otherwise."""
 SAVE_SECONDS = 1.0
 _LAST_NUMBER, _LAST_UUID = 2**64 - 1, 2**128 - 1
 
@@ -153,7 +147,7 @@ class _Copy:
 
     def _write(self, batch: _Batch) -> None:
         for target, some in batch.points.items():
-            write(self.sides.target, target, some, replacing=self.state.replacing)
+            insert(self.sides.target, target, some, replacing=self.state.replacing)
 
     def _settle(self, batch: _Batch, written: Future[None]) -> None:
         """Wait until a batch is stored, and count it."""
@@ -197,18 +191,6 @@ def refuse_unplanned(collection: str, outcome: Refused) -> None:
     """
     if outcome.code in BLOCKING or outcome.code == NOT_PLANNED:
         raise OpsError(f"{collection}: {outcome.detail}; make the plan anew (`comemory migrate plan`).")
-
-
-def write(session: Session, collection: str, points: Sequence[Mapping[str, Any]], *, replacing: bool) -> None:
-    """Write the points that are not there yet; those that are stay as they are, unless `replacing`."""
-    content = orjson.dumps({"points": points} | ({} if replacing else {"update_mode": "insert_only"}))
-    if len(content) > MOST_BYTES and len(points) > 1:
-        half = len(points) // 2
-        write(session, collection, points[:half], replacing=replacing)
-        write(session, collection, points[half:], replacing=replacing)
-        return
-    path = f"/collections/{quote(collection, safe='')}/points?wait=true"
-    session.again(lambda: session.send("PUT", path, content, collection), f"PUT {path}")
 
 
 def after_id(point_id: int | str) -> int | str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +11,7 @@ from comemory.migration.vectors import PREFERRED, UNNAMED, VectorMap, VectorMism
 from ops.errors import OpsError
 from ops.jobs.limits import Limits
 from ops.session import Session
-
-NEEDED = (1, 17)
-"""The server's version that knows `insert_only` and `update_only`; an older one would overwrite without a word."""
+from ops.writing import demand_modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +74,7 @@ def open_pair(session: Session, old: str, new: str, anew: Anew | None = None, *,
     Raises:
         OpsError: one is missing, they are the same, their vectors do not fit, or the server is too old.
     """
-    version = session.version()
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or tuple(map(int, found.groups())) < NEEDED:
-        raise OpsError(
-            f"Qdrant at {session.url} is version {version}; a rollover needs 1.17, where an upsert can leave "
-            "points alone that are there already. Upgrade the server first. Nothing was done."
-        )
+    demand_modes(session, "a rollover")
     names, aliases = session.collections(), session.aliases()
     for name in (old, new):
         if name in aliases:

@@ -651,7 +651,7 @@ def test_rules_that_were_mended_reach_points_that_are_there_only_when_asked(
 def test_a_large_batch_is_written_in_parts(
     session: Session, qdrant_url: str, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ops.migrate.copy.MOST_BYTES", 4000)
+    monkeypatch.setattr("ops.writing.MOST_BYTES", 4000)
     sizes: list[int] = []
 
     class Weighing(Session):
