@@ -131,7 +131,9 @@ class Command:
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ)
             if selector.select(0) and os.read(output.fileno(), 1):
-                raise self._too_many()
+                if self._answered:
+                    raise self._too_many()
+                raise EmbeddingFailed("it wrote something before it was asked for a vector")
 
     def _too_many(self) -> LinesTooMany:
         return LinesTooMany(

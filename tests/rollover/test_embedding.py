@@ -94,6 +94,11 @@ def answering(line: str) -> str:
     return f"import sys\nfor text in sys.stdin: print({line!r}, flush=True)"
 
 
+def asked(then: str) -> str:
+    """A program that does so as soon as it has a text."""
+    return f"import sys\nsys.stdin.readline()\n{then}"
+
+
 @pytest.mark.parametrize(
     ("source", "why"),
     [
@@ -104,8 +109,8 @@ def answering(line: str) -> str:
         (answering("[1, 2]"), "vector 1 has 2 numbers; the collection's have 4"),
         (answering("[1, 2, 3, true]"), "holds something that is no number"),
         (answering("[1, 2, 3, 1e39]"), "infinite, too large, or none"),
-        ("import sys\nprint('[1,2,3,4]\\n' * 3, end='', flush=True)\nsys.stdin.read()", "more than 2 lines"),
-        ("import sys\nwhile True: sys.stdout.write('9' * 4096)", "writes more than vectors of this size"),
+        (asked("print('[1,2,3,4]\\n' * 3, end='', flush=True)\nsys.stdin.read()"), "more than 2 lines"),
+        (asked("while True: sys.stdout.write('9' * 4096)"), "writes more than vectors of this size"),
     ],
 )  # fmt: skip
 def test_what_a_command_does_wrong_is_said_without_a_text(tmp_path: Path, source: str, why: str) -> None:
@@ -126,6 +131,14 @@ for number, line in enumerate(sys.stdin, 1):
     if number == 3:
         print(json.dumps([9, 9, 9, 9]), flush=True)
 """
+
+
+def test_what_a_command_writes_before_it_is_asked_is_no_answer(tmp_path: Path) -> None:
+    command = Command(program(tmp_path, "import sys\nprint('[1, 2, 3, 4]', flush=True)\nsys.stdin.read()"), 4)
+    started = command._start()
+    select.select([started.stdout], [], [], 60)  # the line has come
+    with pytest.raises(EmbeddingFailed, match="before it was asked"):
+        command(["a"])
 
 
 def test_a_line_too_many_after_a_batch_ends_it_for_good(tmp_path: Path) -> None:
