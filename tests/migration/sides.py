@@ -101,7 +101,7 @@ class Migration:
 
     @contextmanager
     def sides(self, target: type[Session] = Session) -> Iterator[Sides]:
-        with SourceSession(self.source_url, retry_for=2) as source, target(self.url, retry_for=2) as there:
+        with SourceSession(self.source_url, retry_for=30) as source, target(self.url, retry_for=30) as there:
             yield Sides(source, there, self.rules, self.batch, None, self.stop, self.told.append)
 
     def plan(self) -> dict[str, Any]:

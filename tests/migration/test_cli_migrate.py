@@ -47,7 +47,7 @@ def run(
 
 @pytest.fixture(scope="module")
 def session(qdrant_url: str) -> Iterator[Session]:
-    with Session(qdrant_url, retry_for=2) as made:
+    with Session(qdrant_url, retry_for=30) as made:
         yield made
 
 

@@ -63,7 +63,7 @@ class Sides:
     def work(self, *, reading: bool = False, session: Callable[..., Session] = Session) -> Iterator[Rollover]:
         with ExitStack() as stack:
             state = stack.enter_context(State(self.folder, self.url, self.old, self.new, reading=reading))
-            there = stack.enter_context(session(self.url, api_key=SERVER_KEY, retry_for=2))
+            there = stack.enter_context(session(self.url, api_key=SERVER_KEY, retry_for=30))
             pair = open_pair(there, self.old, self.new, self.anew)
             embedder = self.embed(there) if self.embed is not None and not reading else None
             switched = is_switched(there, self.old, self.new, state.switched)

@@ -92,7 +92,7 @@ def test_the_way_back_says_what_only_the_new_one_has(sides: Sides) -> None:
 
 
 def test_the_alias_is_found_or_the_sentence_says_what_to_do(sides: Sides) -> None:
-    with Session(sides.url, api_key=SERVER_KEY, retry_for=2) as session:
+    with Session(sides.url, api_key=SERVER_KEY, retry_for=30) as session:
         assert find_alias(session, sides.old, sides.new, None) == sides.alias
         assert find_alias(session, sides.new, sides.old, sides.alias) == sides.alias
         with pytest.raises(OpsError, match=r"There is no alias 'nobody' .* a rollover makes none.* `pulumi up`"):
@@ -109,7 +109,7 @@ def test_finish_takes_the_markers_and_nothing_else(sides: Sides) -> None:
     sides.put(sides.new, 9, {**payload(), MARKER: {"of": "cm_text_4_v1"}})
     sides.switch()
     before = sides.points(sides.new)
-    with Session(sides.url, api_key=SERVER_KEY, retry_for=2) as session:
+    with Session(sides.url, api_key=SERVER_KEY, retry_for=30) as session:
         pair = open_pair(session, sides.old, sides.new, vectors=False)
         foretold = finish(Context(session, Settings(), dry_run=True), pair, batch=2)
         assert len(sides.markers()) == 6
@@ -142,7 +142,7 @@ def test_everybody_reads_the_same_on_both_sides(sides: Sides) -> None:
     sides.set(sides.new, 8, seen=1)
     sides.switch()
     served = 0
-    with Session(sides.url, api_key=SERVER_KEY, retry_for=2) as session:
+    with Session(sides.url, api_key=SERVER_KEY, retry_for=30) as session:
         for who in people:
             old, new = (
                 {point["id"] for page in session.scroll(name, read_filter(who)) for point in page}
@@ -193,7 +193,7 @@ def test_an_alias_that_went_on_to_a_third_collection_is_left_alone(sides: Sides,
             sides.run()
         with (
             State(sides.folder, sides.url, sides.old, sides.new) as state,
-            Session(sides.url, api_key=SERVER_KEY, retry_for=2) as session,
+            Session(sides.url, api_key=SERVER_KEY, retry_for=30) as session,
             pytest.raises(OpsError, match=r"neither .* it is left alone"),
         ):
             back(session, state, sides.alias, sides.old, sides.new)
@@ -202,7 +202,7 @@ def test_an_alias_that_went_on_to_a_third_collection_is_left_alone(sides: Sides,
 
 
 def test_where_the_alias_is_gone_nothing_deleted_is_copied_again(sides: Sides) -> None:
-    with Session(sides.url, api_key=SERVER_KEY, retry_for=2) as session:
+    with Session(sides.url, api_key=SERVER_KEY, retry_for=30) as session:
         assert is_switched(session, "cm_text_4_v1", "cm_text_4_v2", "no_such_alias")
         assert not is_switched(session, "cm_text_4_v1", "cm_text_4_v2", None)
         assert not is_switched(session, sides.old, sides.new, "no_such_alias")
