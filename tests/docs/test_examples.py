@@ -35,7 +35,8 @@ def test_the_examples_of_a_page_do_what_it_says(page: Path, qdrant: QdrantClient
         if block[1].startswith(">>> "):
             told: list[str] = []
             test = doctest.DocTestParser().get_doctest(block[1], names, page.name, str(page), line)
-            doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test, out=told.append, clear_globs=False)
+            runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+            runner.run(test, out=told.append, clear_globs=False)
             names.update(test.globs)
             assert not told, "".join(told)
         else:
