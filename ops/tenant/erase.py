@@ -176,6 +176,7 @@ class _Erasure:
             # Others may have made a collection meanwhile, such as the next version of one.
             self.places = places(self.session, self.context.settings.collections)
             self.after = self._look("looking again")
+            self._demand_all_seen()
             self.report.collections = len(self.after)
             self.left = sum(found.count for found in self.after.values())
             if self.left == 0:
@@ -188,6 +189,15 @@ class _Erasure:
             f"{self.left:,} of the points of {self.subject} are there after {ROUNDS} rounds: somebody goes on "
             "writing them. Take the writer's key away, then run again."
         )
+
+    def _demand_all_seen(self) -> None:
+        """That what was not looked at again is gone indeed: "not found" may be the answer of something in front."""
+        unseen = set(self.places.memory) - (self.after or {}).keys()
+        if there := sorted(unseen & set(self.session.collections())):
+            raise OpsError(
+                f"{', '.join(there)}: answered as if it did not exist, and is on the server. Nobody knows what is "
+                "left in it; run again."
+            )
 
     def _try_to_delete(self, name: str) -> None:
         """Find out, before anything goes, whether the key may delete here and strict mode takes the condition."""

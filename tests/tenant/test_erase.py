@@ -339,6 +339,23 @@ def test_a_collection_that_goes_away_meanwhile_is_told_of(
     assert report.details[ABOUT]["proven"]
 
 
+def test_a_collection_that_only_seems_to_be_gone_is_not_proven_empty(
+    client: QdrantClient, tenancy: Tenancy, collections: tuple[str, str]
+) -> None:
+    first, second = collections
+    put(client, first, {1: payload("t_a")})
+    put(client, second, {number: payload("t_a") for number in range(10)})
+    with FaultProxy(tenancy.url) as proxy:
+        # Deleting is asked for once before, to see whether the key may.
+        proxy.script(Call(lambda: proxy.always(Status(404), path=f"{second}/")), path=f"{second}/points/delete")
+        report = Tenancy(proxy.url, tenancy.folder).erase("t_a")
+    about = report.details[ABOUT]
+    assert client.count(second).count == 10
+    assert (report.outcome, about["proven"], about["left"]) == ("partial", False, None)
+    assert any("is on the server" in problem.message for problem in report.problems)
+    assert "is on the server" in events(tenancy)[1]["error"]
+
+
 def test_an_endpoint_that_dies_midway_and_the_second_run(
     client: QdrantClient, tenancy: Tenancy, collections: tuple[str, str]
 ) -> None:
