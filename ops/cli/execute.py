@@ -97,7 +97,7 @@ def _run(
                 registered, settings, selection=selected, dry_run=dry_run, stop=stop, progress=shown
             ),
             stop,
-            lambda: output.tell("Ending after the batch under way; once more ends at once."),
+            output.ending,
         )
 
 

@@ -150,8 +150,7 @@ class Common:
                 sides = Sides(left, right, self.migration.rules, self.batch, self.collection, stop, show)
                 return work(sides, state)
 
-        said = "Ending after the batch under way; once more ends at once."
-        return run_interruptibly(inside, stop, lambda: output.tell(said))
+        return run_interruptibly(inside, stop, output.ending)
 
 
 @app.command()

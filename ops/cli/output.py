@@ -27,6 +27,11 @@ def tell(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
 
 
+def ending() -> None:
+    """Say, at the first Ctrl-C or SIGTERM, what happens now."""
+    tell("Ending after the batch under way; once more ends at once.")
+
+
 def print_json(value: Any) -> None:
     """The one JSON document of `--json`."""
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())

@@ -110,8 +110,7 @@ class Collections:
                 budget = Budget(points_per_second=self.rate, stop=stop)
                 return work(Place(session, state, budget, stop, show, stack))
 
-        said = "Ending after the batch under way; once more ends at once."
-        return run_interruptibly(inside, stop, lambda: output.tell(said))
+        return run_interruptibly(inside, stop, output.ending)
 
 
 @dataclass(frozen=True, slots=True)

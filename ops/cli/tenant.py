@@ -164,8 +164,7 @@ def _do(
             budget = Budget(points_per_second=settings.tenant.points_per_second, stop=stop)
             return work(Context(session, settings, budget, dry_run=dry_run, progress=shown))
 
-    said = "Ending after the batch under way; once more ends at once."
-    return run_interruptibly(inside, stop, lambda: output.tell(said))
+    return run_interruptibly(inside, stop, output.ending)
 
 
 def _ask(settings: Settings, subject: Subject) -> None:

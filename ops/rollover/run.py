@@ -25,13 +25,18 @@ def run_rollover(work: Rollover, settings: Settings, *, passes: int = PASSES) ->
     alone. `details` has, under the new collection's name, `passes` (writes of each), `caught_up`, and `left`.
     """
     with reported("rollover run", work, settings) as report:
-        if work.dry_run:
-            look(work, report)
-        else:
-            for _ in work.passes(passes):
-                pass
-            unsettled(work, report)
+        catch_up(work, report, passes)
     return report
+
+
+def catch_up(work: Rollover, report: JobReport, passes: int) -> None:
+    """Passes until nothing is left to do, or in a dry run one that writes nothing; the report says what is left."""
+    if work.dry_run:
+        look(work, report)
+        return
+    for _ in work.passes(passes):
+        pass
+    unsettled(work, report)
 
 
 def look(work: Rollover, report: JobReport) -> Found:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ops.errors import OpsError
 from ops.report import JobReport
 from ops.rollover.catch_up import Rollover
-from ops.rollover.run import PASSES, check, look, reported, unsettled
+from ops.rollover.run import PASSES, catch_up, check, look, reported, unsettled
 from ops.rollover.state import State
 from ops.session import Session
 from ops.settings import Settings
@@ -68,12 +68,7 @@ def is_switched(session: Session, old: str, new: str, recorded: str | None) -> b
 def prepare(work: Rollover, settings: Settings, *, passes: int = PASSES) -> JobReport:
     """Catch up and check, before the alias is switched; in a dry run only look."""
     with reported("rollover switch", work, settings) as report:
-        if work.dry_run:
-            look(work, report)
-        else:
-            for _ in work.passes(passes):
-                pass
-            unsettled(work, report)
+        catch_up(work, report, passes)
         if report.stopped is None:
             check(work, work.log[-1], report)
     return report
