@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,26 +16,12 @@ from comemory.migration.rules import Rule, RuleSet
 from comemory.migration.shapes import SHAPES
 from ops.migrate.sides import BLOCKING
 from tests.conftest import ROOT, Endpoint
+from tests.support.worked_example import demand, run
 
 PAGE = ROOT / "docs" / "migration.md"
-CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 RULES = re.compile(r"^```yaml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 VARIES = re.compile(r"\d+ requests, \d+\.\d s|\([0-9a-f]{16}\)")
 """What another run or processor gives otherwise: how long it took, and the digests of normalised vectors."""
-
-
-def run(command: str, folder: Path, url: str) -> str:
-    """What a command of the page prints, its errors last."""
-    line, _, code = command.partition("; echo ")
-    words = shlex.split(line)
-    program = [sys.executable, "-m", "ops"] if words[0] == "comemory" else [sys.executable]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("COMEMORY_", "QDRANT_"))}
-    environment |= {"COMEMORY_QDRANT__URL": url, "QDRANT_URL": url, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*program, *words[1:]], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    said = "".join(f"{one.rstrip()}\n" for one in (done.stdout + done.stderr).splitlines())
-    return said + (f"{done.returncode}\n" if code else "")
 
 
 @pytest.mark.embedded_only("makes collections of the names that the page has")
@@ -54,18 +36,9 @@ def test_the_worked_example_prints_what_the_page_says(
     found = RULES.search(text)
     assert found is not None
     (tmp_path / "legacy.yaml").write_text(found[1], encoding="utf-8")
-    made = text
-    for block in CONSOLE.finditer(text):
-        written = ""
-        for command in re.findall(r"^\$ (.*)$", block[1], re.MULTILINE):
-            written += f"$ {command}\n{run(command, tmp_path, endpoint.url)}"
-        made = made.replace(block[0], f"```console\n{written}```")
+    demand(PAGE, VARIES, lambda command: run(command, tmp_path, endpoint.url))
     client.close()
     endpoint.stop()
-    if os.environ.get("WRITE_DOCS"):
-        PAGE.write_text(made, encoding="utf-8")
-        return
-    assert VARIES.sub("…", made) == VARIES.sub("…", text)
 
 
 def test_the_page_names_every_shape_and_key_of_a_rule() -> None:

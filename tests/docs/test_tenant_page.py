@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from comemory.indexes import PAYLOAD_INDEXES
 from ops.settings import TenantSettings
 from sample.content import COLLECTIONS, DIMENSIONS
 from tests.conftest import ROOT, Endpoint
-from tests.docs.test_migration_page import CONSOLE, run
+from tests.support.worked_example import demand, run
 
 PAGE = ROOT / "docs" / "tenant.md"
 VARIES = re.compile(r"\d+ requests, \d+\.\d s|\b[0-9a-f]{64}\b|\d{4}-\d\d-\d\d \d\d:\d\d")
@@ -36,20 +35,13 @@ def test_the_worked_example_prints_what_the_page_says(
         client.create_collection(name, {"dense": dense})
         for index in PAYLOAD_INDEXES:
             client.create_payload_index(name, index.field, index.field_schema(), wait=True)  # type: ignore[arg-type]
-    text = PAGE.read_text(encoding="utf-8")
-    made = text
-    for block in CONSOLE.finditer(text):
-        written = ""
-        for command in re.findall(r"^\$ (.*)$", block[1], re.MULTILINE):
-            said = run(command, tmp_path, endpoint.url)
-            written += f"$ {command}\n{said.replace(str(tmp_path), '/home/ops').lstrip()}"
-        made = made.replace(block[0], f"```console\n{written}```")
+    demand(
+        PAGE,
+        VARIES,
+        lambda command: run(command, tmp_path, endpoint.url).replace(str(tmp_path), "/home/ops").lstrip(),
+    )
     client.close()
     endpoint.stop()
-    if os.environ.get("WRITE_DOCS"):
-        PAGE.write_text(made, encoding="utf-8")
-        return
-    assert VARIES.sub("…", made) == VARIES.sub("…", text)
 
 
 def test_the_page_has_the_default_of_the_record() -> None:
